@@ -32,6 +32,8 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
+from calcore.demo import design_effect
+
 SEED = 2013
 FOLDER = Path(__file__).resolve().parents[1] / "calcore" / "datasets"
 SOURCE = (
@@ -131,20 +133,6 @@ def write(table: pa.Table, path: Path) -> None:
     )
 
 
-def design_effect(residual: NDArray[np.float64], cluster: NDArray[Any]) -> tuple[float, int]:
-    """Variance of the mean residual with clusters as the units, over its variance with rows as the units.
-
-    With e = residual − mean, E_c the sum of e in cluster c, n rows and C clusters:
-    (C/(C−1) Σ_c E_c²) / (n/(n−1) Σ_i e_i²); 1 for independent rows, about the cluster size if all rows
-    of a cluster err together.
-    """
-    e = residual - residual.mean()
-    _, code = np.unique(cluster, return_inverse=True)
-    sums = np.bincount(code, weights=e)
-    n, c = len(e), len(sums)
-    return float(c / (c - 1) * (sums @ sums) / (n / (n - 1) * (e @ e))), c
-
-
 def describe(name: str, table: pa.Table) -> None:
     late = table["late"].to_numpy()
     p_late = table["p_late"].to_numpy()
@@ -154,8 +142,9 @@ def describe(name: str, table: pa.Table) -> None:
         f"in [{p_late.min():.4f}, {p_late.max():.4f}], AUC {roc_auc_score(late, p_late):.4f}"
     )
     if "day" in table.column_names:
-        effect, days = design_effect(late - p_late.astype(np.float64), table["day"].to_numpy())
-        print(f"  design effect of the mean residual by day: {effect:.1f} ({days} days)")
+        day = table["day"].to_numpy()
+        effect = design_effect(late - p_late.astype(np.float64), day)
+        print(f"  design effect of the mean residual by day: {effect:.1f} ({len(np.unique(day))} days)")
 
 
 def differences(made: pa.Table, shipped: pa.Table) -> list[str]:

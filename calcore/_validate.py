@@ -51,6 +51,9 @@ _SLACK = {2: 2e-3, 4: 1e-6}
 _STREAM = 0xCA1C0DE
 """Mixed into every seed, so that our draws never repeat those of a user's own ``default_rng(seed)``."""
 
+_SWAPPED = ": are the arguments swapped? The order is (y_true, y_prob)"
+_CONVERT = ": convert it, e.g. with .astype(float)"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
@@ -130,10 +133,10 @@ class Rows:
 
     def _labels_01(self, labels: NDArray[Any]) -> NDArray[np.uint8]:
         zero_one = self.positive == 1 and (self.negative is None or self.negative == 0)
-        if zero_one and labels.dtype.kind in "bui" and labels.dtype.itemsize == 1:
-            bits = np.ascontiguousarray(labels).view(np.uint8)
-            if bits.max(initial=0) <= 1:
-                return bits
+        if zero_one and labels.dtype.kind in "bui":
+            words = labels.view(f"u{labels.dtype.itemsize}")  # negative numbers and foreign byte order: large
+            if words.max(initial=0) <= 1:
+                return np.ascontiguousarray(words, dtype=np.uint8)
         ones = np.asarray(labels == self.positive, dtype=np.bool_)
         n_known = int(np.count_nonzero(ones))
         if self.negative is not None:
@@ -195,17 +198,13 @@ def binary(y_true: ArrayLike, y_prob: ArrayLike, *, pos_label: Any = None) -> Ro
     labels = _label_column(y_true)
     scores = _score_column(y_prob, labels)
     if len(labels) != len(scores):
-        raise ValueError(
-            f"y_true and y_prob must have the same length; got {len(labels)} labels and {len(scores)} scores"
-        )
+        raise ValueError(f"y_true and y_prob must have the same length; got {len(labels)} and {len(scores)}")
     if len(labels) == 0:
         raise ValueError("y_true and y_prob must have at least one row; got 0")
     if pos_label is None:
         if labels.dtype.kind in "USO":
-            kinds = _listed(_distinct(labels, 4))
-            raise ValueError(
-                f"pos_label must say which label of y_true is positive, as it holds text: {kinds}"
-            )
+            known = _listed(_distinct(labels, 4))
+            raise ValueError(f"pos_label must be given if y_true holds text; got None and labels {known}")
         positive, negative = 1, _first_other(labels, 1)
         if negative not in (None, 0, -1):
             _refuse_labels(labels, scores, None)
@@ -457,6 +456,8 @@ def _missing_entries(value: Any) -> NDArray[np.bool_] | None:
     null_count = getattr(value, "null_count", None)  # polars, narwhals: a method; pyarrow: a number
     if null_count is not None:
         count = null_count() if callable(null_count) else null_count
+        if not isinstance(count, int):  # a lazy frame or an expression: no column, refused later
+            return None
         return np.asarray(value.is_null(), dtype=np.bool_) if count else None
     if hasattr(value, "isna") and not isinstance(getattr(value, "dtype", None), np.dtype):  # pandas extension
         return np.asarray(value.isna(), dtype=np.bool_)
@@ -474,15 +475,15 @@ def _label_column(y_true: Any) -> NDArray[Any]:
     labels = _column(y_true, "y_true")
     if labels.dtype.kind == "O" and len(labels):
         kind = _one_kind(labels, "y_true")
-        if kind not in ("text", "bool", "int"):
-            raise ValueError(
-                f"y_true must hold numbers, bools or text; got objects such as {_show(labels[0])}"
-            )
-        if kind != "text":
+        if kind == "bool":
+            labels = labels.astype(np.bool_)
+        elif kind == "int":
             try:
-                labels = labels.astype(np.bool_ if kind == "bool" else np.int64)
+                labels = labels.astype(np.int64)
             except OverflowError as error:
                 raise ValueError("y_true must hold labels; got an integer beyond 64 bits") from error
+        elif kind not in ("text", "bytes"):
+            raise TypeError(f"y_true must hold numbers, bools or text; got {_kind_of(labels)}{_CONVERT}")
     if labels.dtype.kind not in "buifUSO":
         raise TypeError(f"y_true must hold numbers, bools or text; got {_kind_of(labels)}")
     return labels
@@ -492,13 +493,11 @@ def _score_column(y_prob: Any, labels: NDArray[Any]) -> NDArray[Any]:
     scores = _column(y_prob, "y_prob")
     kind = scores.dtype.kind
     if kind not in "buif" and len(scores):
-        if labels.dtype.kind == "f" and kind in "USO" and isinstance(scores[0], (str, bytes)):
-            hint = "; are the arguments swapped? The order is (y_true, y_prob)"
-        elif kind in "cMm":
-            hint = ""
+        if labels.dtype.kind == "f" and isinstance(scores[0], (str, bytes)):
+            remedy = _SWAPPED
         else:
-            hint = "; convert it, e.g. with .astype(float)"
-        raise TypeError(f"y_prob must hold numbers; got {_kind_of(scores)}{hint}")
+            remedy = _CONVERT if kind in "USO" else ""
+        raise TypeError(f"y_prob must hold numbers; got {_kind_of(scores)}{remedy}")
     return scores
 
 
@@ -508,12 +507,9 @@ def _positive_label(pos_label: Any, labels: NDArray[Any]) -> Any:
     if array is None:
         raise TypeError(f"pos_label must be one label; got {_article(pos_label)}")
     value = array.item()
-    if labels.dtype.kind in "UO":
-        wanted: tuple[type, ...] = (str,)
-    elif labels.dtype.kind == "S":
-        wanted = (bytes,)
-    else:
-        wanted = (bool, int, float)
+    wanted: tuple[type, ...] = (bool, int, float)
+    if labels.dtype.kind in "USO":
+        wanted = (str,) if isinstance(labels[0], str) else (bytes,)
     if not isinstance(value, wanted) or value != value:
         known = _listed(_distinct(labels, 4))
         raise ValueError(f"pos_label must be one of the labels of y_true ({known}); got {_show(value)}")
@@ -556,12 +552,14 @@ def _slack(dtype: np.dtype[Any]) -> float:
     return _SLACK.get(dtype.itemsize, 1e-9) if dtype.kind == "f" else 0.0
 
 
-def _first_other(labels: NDArray[Any], positive: Any) -> Any:
-    """Return the first label that is not `positive`, or None."""
-    for start, block in _blocks(labels):
-        other = block != positive
+def _first_other(column: NDArray[Any], *known: Any) -> Any:
+    """Return the first value that is none of `known`, or None."""
+    for _, block in _blocks(column):
+        other = block != known[0]
+        for value in known[1:]:
+            other &= block != value
         if other.any():
-            return _scalar(labels[start + int(np.argmax(other))])
+            return _scalar(block[np.argmax(other)])
     return None
 
 
@@ -593,9 +591,9 @@ def _distinct(labels: NDArray[Any], limit: int) -> list[Any]:
 
 
 def _refuse_shape(value: Any, shape: tuple[Any, ...], name: str) -> NoReturn:
-    columns = getattr(value, "columns", None)
+    columns = getattr(value, "column_names", None)  # pyarrow
     if columns is None:
-        columns = getattr(value, "column_names", None)
+        columns = getattr(value, "columns", None)  # pandas, polars
     if len(shape) != 2:
         remedy = "pass one value per row"
     elif columns is not None:
@@ -648,54 +646,45 @@ def _refuse_scores(scores: NDArray[Any]) -> NoReturn:
 
 
 def _refuse_labels(labels: NDArray[Any], scores: NDArray[Any], pos_label: Any) -> NoReturn:
-    positive = 1 if pos_label is None else pos_label
     distinct = _distinct(labels, 5)
-    others = [value for value in distinct if value != positive]
     if pos_label is None:
-        others = [value for value in others if value in (0, -1)]
-    negative = others[0] if others else 0
-    first, count = -1, 0
+        positive, negative = 1, next((value for value in distinct if value in (0, -1)), 0)
+    else:
+        positive, negative = pos_label, next((value for value in distinct if value != pos_label), pos_label)
+    first, count, n_positive = -1, 0, 0
     for start, block in _blocks(labels):
-        bad = (block != positive) & (block != negative)
+        other = block != positive
+        n_positive += len(block) - int(np.count_nonzero(other))
+        bad = other & (block != negative)
         if first < 0 and bad.any():
             first = start + int(np.argmax(bad))
         count += int(np.count_nonzero(bad))
-    where = f"got {_show(labels[first])} at index {first}{_more(count)}"
+    got = f"got {_show(labels[first])} at index {first}{_more(count)}"
     if labels[first] != labels[first]:
-        raise ValueError(
-            f"y_true must hold one label per row; {where}: drop or fill the rows without a label"
-        )
-    if pos_label is not None:
-        if positive not in distinct and not _holds(labels, positive):
-            raise ValueError(
-                f"pos_label must be one of the labels of y_true ({_listed(distinct)}); got {_show(positive)}"
-            )
-        raise ValueError(
-            f"y_true must hold two labels, {_show(positive)} and one other; {where} beside {_show(negative)}"
-        )
-    if labels.dtype.kind == "f" and _all_labels(scores) and not _all_whole(labels):
-        remedy = ": are the arguments swapped? The order is (y_true, y_prob)"
-    elif set(distinct) <= {-1, 0, 1}:
-        remedy = ": -1 and 0 cannot both mean negative"
-    elif len(distinct) == 2:
-        remedy = f": pass pos_label={_show(max(distinct))} if {_show(max(distinct))} is the positive class"
-    elif len(distinct) > 2:
-        remedy = ": with several classes, take one at a time, y_true == c with the scores of class c"
-    else:
-        remedy = ""
-    raise ValueError(f"y_true must hold labels 0/1 or -1/+1; {where}{remedy}")
+        raise ValueError(f"y_true must hold one label per row; {got}: drop or fill the rows without a label")
+    remedy = _label_remedy(labels, scores, distinct, pos_label)
+    if pos_label is None:
+        raise ValueError(f"y_true must hold labels 0/1 or -1/+1; {got}{remedy}")
+    if n_positive == 0:
+        known, got = _listed(distinct), _show(pos_label)
+        raise ValueError(f"pos_label must be one of the labels of y_true ({known}); got {got}{remedy}")
+    pair = f"{_show(positive)} and {_show(negative)}"
+    raise ValueError(f"y_true must hold two different labels; {got} beside {pair}{remedy}")
 
 
-def _holds(labels: NDArray[Any], value: Any) -> bool:
-    return any(bool((block == value).any()) for _, block in _blocks(labels))
-
-
-def _all_labels(scores: NDArray[Any]) -> bool:
-    return all(bool(((b == 0) | (b == 1) | (b == -1)).all()) for _, b in _blocks(scores))
-
-
-def _all_whole(labels: NDArray[Any]) -> bool:
-    return all(bool((np.floor(b) == b).all()) for _, b in _blocks(labels))
+def _label_remedy(labels: NDArray[Any], scores: NDArray[Any], distinct: list[Any], pos_label: Any) -> str:
+    if labels.dtype.kind == "f" and any(bool((np.floor(b) != b).any()) for _, b in _blocks(labels)):
+        usual = (0, 1, -1) if pos_label is None else (pos_label,)
+        looks_like_labels = _first_other(scores, *usual) is None
+        return _SWAPPED if looks_like_labels else ""
+    if pos_label is None and set(distinct) <= {-1, 0, 1}:
+        return ": -1 and 0 cannot both mean negative"
+    if pos_label is None and len(distinct) == 2:
+        high = _show(max(distinct))
+        return f": pass pos_label={high} if {high} is the positive class"
+    if len(distinct) > 2:
+        return ": with several classes, take one at a time, y_true == c with the scores of class c"
+    return ""
 
 
 def _more(count: int) -> str:

@@ -45,8 +45,9 @@ _ONE_BITS = np.float64(1.0).view(np.uint64)
 """Bit pattern of 1.0. Read as unsigned integers, the doubles in [+0, 1] are exactly those up to this one:
 negative numbers, -0.0, NaN and everything above 1 have larger patterns. One maximum checks a whole block."""
 
-_SLACK = {2: 2e-3, 4: 1e-6}
-"""How far outside [0, 1] a score may lie and still be a rounding error, by bytes per float (others: 1e-9)."""
+_SLACK = {2: float(np.float16(2e-3)), 4: float(np.float32(1e-6))}
+"""How far outside [0, 1] a score may lie and still be a rounding error, by bytes per float (others: 1e-9);
+rounded to the type, so that the literal -0.002 is within it as a float16 too."""
 
 _STREAM = 0xCA1C0DE
 """Mixed into every seed, so that our draws never repeat those of a user's own ``default_rng(seed)``."""
@@ -496,7 +497,7 @@ def _score_column(y_prob: Any, labels: NDArray[Any]) -> NDArray[Any]:
         if labels.dtype.kind == "f" and isinstance(scores[0], (str, bytes)):
             remedy = _SWAPPED
         else:
-            remedy = _CONVERT if kind in "USO" else ""
+            remedy = _CONVERT if kind in "USOV" else ""
         raise TypeError(f"y_prob must hold numbers; got {_kind_of(scores)}{remedy}")
     return scores
 
@@ -507,7 +508,7 @@ def _positive_label(pos_label: Any, labels: NDArray[Any]) -> Any:
     if array is None:
         raise TypeError(f"pos_label must be one label; got {_article(pos_label)}")
     value = array.item()
-    wanted: tuple[type, ...] = (bool, int, float)
+    wanted: tuple[type, ...] = (bool, int, float, np.floating)
     if labels.dtype.kind in "USO":
         wanted = (str,) if isinstance(labels[0], str) else (bytes,)
     if not isinstance(value, wanted) or value != value:

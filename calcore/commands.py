@@ -1,0 +1,473 @@
+"""What the commands do: certify, table build/merge/show, simulate.
+
+Only the command line itself is imported at once; numpy, numba and pyarrow wait until a command runs, so that
+``calcore --version`` and ``--help`` answer quickly.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from calcore import __version__
+from calcore.cli import DONE, FAILED, exit_codes, write
+
+if TYPE_CHECKING:
+    from calcore.intake import GroupedRows, Intake
+    from calcore.results import Certificate
+    from calcore.table import CellTable, ScoreTable
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Certified calibration error: how far a classifier's probabilities can be trusted.",
+    epilog="Exit codes: 0 done, 1 gate failed, 2 input or usage, 3 internal error, 130 interrupted.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+table_app = typer.Typer(
+    help="Tables of scores and labels: build them day by day, add them up, certify them.",
+    no_args_is_help=True,
+)
+app.add_typer(table_app, name="table")
+
+
+class Side(Enum):
+    BOTH = "both"
+    UPPER = "upper"
+    LOWER = "lower"
+
+
+class Grid(Enum):
+    AUTO = "auto"
+    LINEAR = "linear"
+    SQRT = "sqrt"
+    LOGIT = "logit"
+
+
+class Shape(Enum):
+    CALIBRATED = "calibrated"
+    OVERCONFIDENT = "overconfident"
+    SQUARE = "square"
+    STEP = "step"
+    CAPPED = "capped"
+    SHIFTED = "shifted"
+
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...",
+        help="Parquet, Arrow/Feather, CSV (.gz), NPY, NPZ, tables of 'calcore table'; globs, directories.",
+        show_default=False,
+    ),
+]
+Tables = Annotated[
+    list[str], typer.Argument(metavar="TABLE...", help="Made by 'calcore table build'.", show_default=False)
+]
+Label = Annotated[str | None, typer.Option("--label", help="Column of the labels.", show_default=False)]
+Score = Annotated[str | None, typer.Option("--score", help="Column of the scores.", show_default=False)]
+PosLabel = Annotated[
+    str | None,
+    typer.Option(
+        "--pos-label",
+        help="Label that counts as positive, if labels are not 0/1, -1/+1 or bool.",
+        show_default=False,
+    ),
+]
+Cells = Annotated[
+    int | None, typer.Option("--cells", help="Number of cells, default 100800.", min=1, show_default=False)
+]
+Threads = Annotated[int | None, typer.Option("--threads", help="Threads to use.", min=1, show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Bins = Annotated[
+    int, typer.Option("--bins", help="Print what was predicted and observed in so many bins of rows.", min=0)
+]
+Output = Annotated[
+    str, typer.Option("--output", "-o", metavar="FILE", help="File to write.", show_default=False)
+]
+Grids = Annotated[
+    Grid,
+    typer.Option(
+        "--grid",
+        help="Cells of scores: sqrt for rare events, logit for scores near 0 and 1. "
+        "auto: up to a million rows are sorted; more go through the cells that suit the first million.",
+    ),
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        write(f"calcore {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def calcore(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+# --- certify
+
+
+@app.command()
+@exit_codes
+def certify(
+    files: Files,
+    label: Label = None,
+    score: Score = None,
+    delta: Annotated[float, typer.Option("--delta", help="Probability that the interval misses.")] = 0.05,
+    side: Annotated[Side, typer.Option("--side", help="Which ends of the interval to bound.")] = Side.BOTH,
+    method: Annotated[str, typer.Option("--method", help="Name of the bound.")] = "auto",
+    variation: Annotated[
+        float | None,
+        typer.Option(
+            "--variation",
+            help="Assume that the true rate, as a function of the score, has at most this total variation. "
+            "1 covers every monotone one, and is assumed if nothing else is.",
+            show_default=False,
+        ),
+    ] = None,
+    lipschitz: Annotated[
+        float | None,
+        typer.Option(
+            "--lipschitz", help="Assume that the true rate has this Lipschitz constant.", show_default=False
+        ),
+    ] = None,
+    perturbed: Annotated[
+        float | None,
+        typer.Option(
+            "--perturbed", help="The scores were perturbed with this bandwidth.", show_default=False
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            "--groups",
+            help="Column of what rows belong to (patient, day, user): one random row of each is kept. "
+            "Holds all rows in memory.",
+            show_default=False,
+        ),
+    ] = None,
+    pos_label: PosLabel = None,
+    max_ce: Annotated[
+        float | None,
+        typer.Option(
+            "--max-ce",
+            help="Gate: exit code 1 if the one-sided upper bound at --delta is above this.",
+            min=0.0,
+            max=1.0,
+            show_default=False,
+        ),
+    ] = None,
+    grid: Grids = Grid.AUTO,
+    cells: Cells = None,
+    bins: Bins = 0,
+    as_json: Json = False,
+    threads: Threads = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of random splits and draws.", min=0)] = 0,
+) -> int:
+    """Certify the calibration error of the predictions in files.
+
+    Prints an interval for the L1 calibration error, the average gap between a score and the true rate of
+    rows with that score. It holds with confidence 1 - delta for every number of independent rows. The
+    columns may be left out if a file has only two.
+    """
+    from calcore import certify as certify_rows
+    from calcore.files import InputError
+    from calcore.intake import in_words_of_the_command, take_in, take_in_groups
+
+    options: dict[str, Any] = {"delta": delta, "method": method, "variation": variation}
+    options |= {"lipschitz": lipschitz, "perturbed": perturbed, "rng": seed}
+    columns: dict[str, Any] = {"label": label, "score": score, "pos_label": pos_label}
+    given: Intake | GroupedRows
+    table: ScoreTable | CellTable | None = None
+    if groups is None:
+        with _progress() as progress:
+            given = take_in(
+                files, **columns, grid=_name(grid), n_cells=cells, n_threads=threads, progress=progress
+            )
+        table = given.table
+        arguments: tuple[Any, ...] = (table,)
+    else:
+        if grid is not Grid.AUTO or cells is not None or bins:
+            raise InputError("--groups draws single rows: leave out --grid, --cells and --bins")
+        with _progress() as progress:
+            given = take_in_groups(files, groups, **columns, progress=progress)
+        arguments = (given.labels, given.scores)
+        options |= {"groups": given.groups, "pos_label": given.pos_label}
+
+    def bound(which: Side) -> Certificate:
+        try:
+            return certify_rows(*arguments, side=which.value, **options)
+        except ValueError as error:
+            raise InputError(in_words_of_the_command(str(error), given.label, given.score)) from error
+
+    certificate = bound(side)
+    gate = None
+    if max_ce is not None:
+        upper = certificate.upper if side is Side.UPPER else bound(Side.UPPER).upper
+        gate = {"max_ce": max_ce, "upper": upper, "passed": upper <= max_ce}
+    if as_json:
+        about = {"label": given.label, "score": given.score, "groups": groups}
+        _write_json(
+            certificate.to_dict()
+            | {"files": list(given.files), "columns": about, "population": given.population, "gate": gate}
+        )
+    else:
+        from calcore.report.text import certificate_text, gate_text, score_bins
+
+        paragraphs = [
+            certificate_text(
+                certificate,
+                population=given.population,
+                bins=score_bins(table, bins) if bins and table is not None else None,
+                width=_width(),
+            )
+        ]
+        if gate is not None:
+            paragraphs.append(gate_text(max_ce or 0.0, gate["upper"], delta, width=_width()))
+        _show("\n\n".join(paragraphs))
+    return FAILED if gate is not None and not gate["passed"] else DONE
+
+
+# --- tables
+
+
+@table_app.command()
+@exit_codes
+def build(
+    files: Files,
+    output: Output,
+    label: Label = None,
+    score: Score = None,
+    pos_label: PosLabel = None,
+    grid: Annotated[
+        Grid,
+        typer.Option(
+            "--grid",
+            help="Cells of scores: sqrt for rare events, logit for scores near 0 and 1; auto is linear, or "
+            "that of a table among the files. Only tables of one grid add up.",
+        ),
+    ] = Grid.AUTO,
+    cells: Cells = None,
+    threads: Threads = None,
+) -> int:
+    """Read predictions once and keep what a certificate needs: some 100,000 cells for any number of rows."""
+    from calcore.intake import take_in
+    from calcore.table import CellTable
+
+    with _progress() as progress:
+        given = take_in(
+            files,
+            label=label,
+            score=score,
+            pos_label=pos_label,
+            grid=_name(grid),
+            n_cells=cells,
+            sort=False,
+            n_threads=threads,
+            command="calcore table build",
+            progress=progress,
+        )
+    assert isinstance(given.table, CellTable)
+    given.table.save(output)
+    _say_written(output, given.table)
+    return DONE
+
+
+@table_app.command()
+@exit_codes
+def merge(tables: Tables, output: Output) -> int:
+    """Add tables of one grid up, exactly and in any order."""
+    total = _sum_of_tables(tables)
+    total.save(output)
+    _say_written(output, total)
+    return DONE
+
+
+@table_app.command()
+@exit_codes
+def show(tables: Tables, bins: Bins = 10, as_json: Json = False) -> int:
+    """Say what is in a table, or in the sum of several."""
+    from calcore.report.text import score_bins, summary_text, table_text
+
+    table = _sum_of_tables(tables)
+    listed = score_bins(table, bins) if bins and table.n else []
+    if as_json:
+        _write_json(
+            {
+                "grid": table.grid,
+                "n_cells": table.n_cells,
+                "n_occupied": len(table.cells().n),
+                "n": table.n,
+                "n_positive": table.n_positive,
+                "n_clipped": table.n_clipped,
+                "mean_score": table.sum_scores / table.n if table.n else None,
+                "is_coarse": table.n > 0 and table.is_coarse,
+                "bins": [part._asdict() for part in listed],
+            }
+        )
+    else:
+        paragraphs = [summary_text(table, width=_width()), *([table_text(listed)] if listed else [])]
+        _show("\n\n".join(paragraphs))
+    return DONE
+
+
+def _sum_of_tables(patterns: list[str]) -> CellTable:
+    from calcore.files import InputError, expand, shown
+    from calcore.intake import add_tables, is_table
+
+    paths = expand(patterns)
+    for path in paths:
+        if not is_table(path):
+            raise InputError(
+                f"{shown(path)}: not a table; make one with 'calcore table build {shown(path)} -o TABLE'"
+            )
+    return add_tables(paths)
+
+
+def _say_written(output: str, table: CellTable) -> None:
+    write(f"{output}: {table.n:,} rows in {len(table.cells().n):,} of {table.describe()}\n")
+
+
+# --- simulate
+
+
+def _count(typed: str) -> int:
+    """A number of rows as people write it: 10000000, 10_000_000, 1e7."""
+    number = float(typed)
+    if not (number.is_integer() and 1 <= number <= 2**53):
+        raise typer.BadParameter(f"{typed!r} is not a whole number of rows")
+    return int(number)
+
+
+def _beta(typed: str) -> tuple[float, float]:
+    """``uniform`` or ``beta:A,B`` as the two parameters of a beta distribution."""
+    if typed == "uniform":
+        return 1.0, 1.0
+    try:
+        a, b = (float(part) for part in typed.removeprefix("beta:").split(","))
+    except ValueError:
+        raise typer.BadParameter(f"{typed!r} is neither 'uniform' nor 'beta:A,B' with two numbers") from None
+    return a, b
+
+
+@app.command()
+@exit_codes
+def simulate(
+    output: Output,
+    rows: Annotated[
+        int, typer.Option("--rows", help="Number of rows, e.g. 1e7.", parser=_count, metavar="N")
+    ] = 1_000_000,
+    shape: Annotated[
+        Shape, typer.Option("--shape", help="True rate as a function of the score; see calcore.simulate.")
+    ] = Shape.CALIBRATED,
+    scores: Annotated[
+        str, typer.Option("--scores", help="Distribution of the scores: uniform or beta:A,B.", metavar="DIST")
+    ] = "uniform",
+    seed: Annotated[int, typer.Option("--seed", help="Same seed, same rows.", min=0)] = 0,
+) -> int:
+    """Write synthetic predictions whose true calibration error is known.
+
+    The suffix of the file decides: Parquet, Arrow, CSV (.gz) or NPZ.
+    """
+    from calcore.files import InputError, write_columns
+    from calcore.simulate import blocks, true_error
+
+    try:
+        beta = _beta(scores)
+        error = true_error(shape.value, beta=beta)
+    except ValueError as fault:
+        raise InputError(f"--scores {scores}: {fault}") from fault
+    with _progress("writing") as progress:
+        write_columns(
+            output,
+            ("label", "score"),
+            lambda: blocks(rows, shape=shape.value, beta=beta, seed=seed),
+            rows,
+            progress=progress,
+        )
+    write(f"{output}: {rows:,} rows, columns label and score, true calibration error {error:.6g}\n")
+    return DONE
+
+
+# --- what the commands share
+
+
+def _name(grid: Grid) -> str | None:
+    return None if grid is Grid.AUTO else str(grid.value)
+
+
+def _write_json(payload: dict[str, Any]) -> None:
+    write(json.dumps(payload, allow_nan=False) + "\n")
+
+
+def _width() -> int:
+    """Columns to wrap to: those of the terminal, at most 100; 88 where there is none."""
+    return min(100, shutil.get_terminal_size((88, 24)).columns) if sys.stdout.isatty() else 88
+
+
+def _show(text: str) -> None:
+    """Print a report: with emphasis on a terminal, unless NO_COLOR says otherwise; plain anywhere else."""
+    if not sys.stdout.isatty():
+        write(text + "\n")
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    styles = {
+        "The calibration error": "bold",
+        "Warning:": "yellow",
+        "Gate passed": "bold green",
+        "Gate failed": "bold red",
+    }
+    console = Console(highlight=False)
+    for number, paragraph in enumerate(text.split("\n\n")):
+        style = next((style for start, style in styles.items() if paragraph.startswith(start)), "")
+        console.print(Text(paragraph if number == 0 else "\n" + paragraph, style), soft_wrap=True)
+
+
+@contextmanager
+def _progress(verb: str = "reading") -> Iterator[Callable[[float, int], None] | None]:
+    """A bar on standard error if that is a terminal and the work takes longer than a moment; else None."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn(f"{verb} {{task.fields[rows]:,}} rows"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task(verb, total=1.0, rows=0)
+    began = time.monotonic()
+
+    def advance(fraction: float, rows: int) -> None:
+        if not bar.live.is_started and time.monotonic() - began > 0.5:
+            bar.start()
+        bar.update(task, completed=fraction, rows=rows)
+
+    try:
+        yield advance
+    finally:
+        bar.stop()

@@ -1,0 +1,407 @@
+"""From files to a table: one pass, in memory that does not depend on the number of rows.
+
+The first million rows are held. If there are no more, they become a `ScoreTable`, so that the command line
+gives exactly the number that `certify` gives in Python. If there are, or if cells were asked for,
+everything is poured into a `CellTable`. Every batch passes through `calcore._validate`; what is added here
+is where a fault is: file, column and data row.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from calcore._validate import Rows, binary
+from calcore.files import (
+    Column,
+    InputError,
+    Source,
+    choose_columns,
+    expand,
+    find_column,
+    first_values,
+    open_source,
+    read_columns,
+    shown,
+)
+from calcore.table import CellTable, ScoreTable, grid_for
+
+__all__ = [
+    "HELD_ROWS",
+    "GroupedRows",
+    "Intake",
+    "add_tables",
+    "in_words_of_the_command",
+    "is_table",
+    "take_in",
+    "take_in_groups",
+]
+
+HELD_ROWS = 1_000_000
+"""Up to this many rows are sorted, as `calcore.table.tabulate` does; more go through cells."""
+
+_CHECK_ROWS = 1 << 16
+
+Progress = Callable[[float, int], None]
+"""Called with the fraction of the bytes and the number of rows read so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What was read, and from where; `label` and `score` are None if only tables were read."""
+
+    table: ScoreTable | CellTable
+    files: tuple[str, ...]
+    label: str | None
+    score: str | None
+    population: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedRows:
+    """All rows, for what needs single rows: the columns, and a number for each row's group."""
+
+    labels: NDArray[Any]
+    scores: NDArray[Any]
+    groups: NDArray[np.int64]
+    pos_label: Any
+    files: tuple[str, ...]
+    label: str
+    score: str
+    population: str
+
+
+@dataclass(slots=True)
+class _Plan:
+    """Which columns to read from which files, and which label value turned out to be the negative one."""
+
+    tables: list[str]
+    sources: list[Source]
+    label: str | None
+    score: str | None
+    pos_label: Any
+    negative: Any = None
+    negative_from: str = ""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return (*self.tables, *(source.path for source in self.sources))
+
+    @property
+    def population(self) -> str:
+        """What the files say, if all say the same."""
+        said = {source.population for source in self.sources}
+        return said.pop() if len(said) == 1 and not self.tables else ""
+
+
+def take_in(
+    patterns: Sequence[str],
+    *,
+    label: str | None = None,
+    score: str | None = None,
+    pos_label: str | None = None,
+    grid: str | None = None,
+    n_cells: int | None = None,
+    sort: bool = True,
+    n_threads: int | None = None,
+    command: str = "calcore certify",
+    progress: Progress | None = None,
+) -> Intake:
+    """Read files of rows, and saved tables, into one table.
+
+    Parameters
+    ----------
+    patterns : sequence of str
+        Files, globs, directories; see `calcore.files.expand`. Saved tables may be among them: they are
+        added up, and rows join their cells.
+    label, score : str, optional
+        Columns; see `calcore.files.choose_columns`.
+    pos_label : str, optional
+        As typed; becomes a number or a truth value if the column holds these.
+    grid, n_cells : optional
+        Cells to use whatever the number of rows. Default: up to `HELD_ROWS` rows are sorted, and beyond
+        that the grid is the one that suits the first `HELD_ROWS` scores.
+    sort : bool
+        False: never sort; the grid is linear unless given.
+    n_threads : int, optional
+        See `CellTable.update`.
+    command : str
+        Start of the command that a message may propose.
+    progress : callable, optional
+        See `Progress`.
+
+    Raises
+    ------
+    InputError
+        Anything wrong with files, columns, rows or tables.
+    """
+    plan = _plan(patterns, label, score, pos_label, command)
+    table = _saved(plan.tables, grid, n_cells)
+    if table is None and not (sort and grid is None and n_cells is None):
+        table = _cells(n_cells, grid or "linear")
+    held = _Held()
+    for source, start, rows in _batches(plan, [], progress):
+        if table is None:
+            if held.n_rows + len(rows) <= HELD_ROWS:
+                held.add(rows)
+                continue
+            table = _cells(n_cells, grid_for(np.concatenate([*held.scores, rows.scores])))
+            for labels, scores in zip(held.labels, held.scores, strict=True):
+                table.update(labels, scores, pos_label=plan.pos_label, n_threads=n_threads)
+            held = _Held()
+        with _located(source, start, plan):
+            table.update(rows.labels, rows.scores, pos_label=plan.pos_label, n_threads=n_threads)
+    done: ScoreTable | CellTable
+    done = held.sorted(plan.pos_label) if table is None else table
+    if done.n == 0:
+        raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
+    return Intake(done, plan.files, plan.label, plan.score, plan.population)
+
+
+def take_in_groups(
+    patterns: Sequence[str],
+    groups: str,
+    *,
+    label: str | None = None,
+    score: str | None = None,
+    pos_label: str | None = None,
+    command: str = "calcore certify",
+    progress: Progress | None = None,
+) -> GroupedRows:
+    """Read all rows with their groups, for `certify(..., groups=)`; parameters as for `take_in`.
+
+    Memory is that of three columns. Groups are numbered over all files: equal values are one group.
+    """
+    plan = _plan(patterns, label, score, pos_label, command)
+    if plan.tables or plan.label is None or plan.score is None:
+        raise InputError(f"{shown(plan.tables[0])}: a saved table has no rows to draw from (--groups)")
+    for source in plan.sources:
+        find_column(source, groups, "--groups")
+    held = _Held()
+    members: list[pa.Array] = []
+    for _, _, rows in _batches(plan, members, progress, groups):
+        held.add(rows)
+    if held.n_rows == 0:
+        raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
+    kinds = {str(part.type) for part in members}
+    if len(kinds) > 1:
+        raise InputError(
+            f"column {shown(groups)} must have one type in all files; it has {', '.join(sorted(kinds))}"
+        )
+    codes = pa.chunked_array(members).dictionary_encode().combine_chunks()
+    numbers = np.asarray(codes.indices if isinstance(codes, pa.DictionaryArray) else codes.chunk(0).indices)
+    labels, scores = held.columns()
+    return GroupedRows(
+        labels, scores, numbers, plan.pos_label, plan.files, plan.label, plan.score, plan.population
+    )
+
+
+class _Held:
+    """Rows kept as they came, with nothing lost for the certificate: types, and scores that need clipping."""
+
+    def __init__(self) -> None:
+        self.labels: list[NDArray[Any]] = []
+        self.scores: list[NDArray[Any]] = []
+        self.n_rows = 0
+
+    def add(self, rows: Rows) -> None:
+        self.labels.append(rows.labels)
+        self.scores.append(rows.scores)
+        self.n_rows += len(rows)
+
+    def columns(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        scores = self.scores
+        if (
+            len({part.dtype for part in scores}) > 1
+        ):  # what is a rounding error in float32 is a fault in float64
+            scores = [np.clip(part, 0, 1) for part in scores]
+        return np.concatenate(self.labels), np.concatenate(scores)
+
+    def sorted(self, pos_label: Any) -> ScoreTable:
+        return ScoreTable(*self.columns(), pos_label=pos_label)
+
+
+def _cells(n_cells: int | None, grid: Any) -> CellTable:
+    return CellTable(grid=grid) if n_cells is None else CellTable(n_cells, grid)
+
+
+def is_table(path: str) -> bool:
+    """Whether a file was written by `CellTable.save`, by its first bytes; the name does not matter."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_TABLE_MARK)) == _TABLE_MARK
+    except OSError as error:
+        raise InputError(f"{shown(path)}: {error.strerror}") from error
+
+
+_TABLE_MARK = b'{"format": "calcore cell table"'
+
+
+def add_tables(paths: Sequence[str]) -> CellTable:
+    """The sum of at least one saved table.
+
+    Raises
+    ------
+    InputError
+        A damaged file, or tables of different grids.
+    """
+    total: CellTable | None = None
+    for path in paths:
+        try:
+            table = CellTable.load(path)
+            total = table if total is None else total.merge(table)
+        except ValueError as error:
+            message = str(error).removeprefix(f"{path} ").replace("other must", "it must")
+            raise InputError(f"{shown(path)}: {message}") from error
+    if total is None:
+        raise ValueError("paths must name at least one table")
+    return total
+
+
+def _saved(paths: Sequence[str], grid: str | None, n_cells: int | None) -> CellTable | None:
+    if not paths:
+        return None
+    table = add_tables(paths)
+    if grid not in (None, table.grid) or n_cells not in (None, table.n_cells):
+        raise InputError(f"{shown(paths[0])} has {table.describe()} already: leave out --grid and --cells")
+    return table
+
+
+def _plan(
+    patterns: Sequence[str], label: str | None, score: str | None, pos_label: str | None, command: str
+) -> _Plan:
+    tables, sources = [], []
+    for path in expand(patterns):
+        if is_table(path):
+            tables.append(path)
+        else:
+            sources.append(open_source(path))
+    if not sources:
+        return _Plan(tables, [], None, None, None)
+    label, score = choose_columns(
+        sources[0],
+        label,
+        score,
+        command=f"{command} {' '.join(shlex.quote(pattern) for pattern in patterns)}",
+    )
+    columns = []
+    for source in sources:
+        columns.append(find_column(source, label, "--label"))
+        find_column(source, score, "--score")
+    return _Plan(tables, sources, label, score, _positive(sources, columns, pos_label))
+
+
+def _positive(sources: Sequence[Source], columns: Sequence[Column], typed: str | None) -> Any:
+    """The positive label as a value of the label column."""
+    for source, column in zip(sources, columns, strict=True):
+        where = f"{shown(source.path)}: column {shown(column.name)}"
+        first = columns[0].kind
+        if column.kind != first and (typed is not None or "text" in (first, column.kind)):
+            raise InputError(
+                f"{where} holds {_KINDS[column.kind]}, but {_KINDS[first]} in {shown(sources[0].path)}"
+            )
+        if column.kind == "text" and typed is None:
+            values = first_values(source, column.name)
+            raise InputError(
+                f"{where} holds text ({', '.join(map(shown, values[:4]))}): say which label is positive, "
+                f"for example --pos-label {shlex.quote(values[0] if values else 'yes')}"
+            )
+    if typed is None or columns[0].kind in ("text", "other"):
+        return typed
+    try:
+        if columns[0].kind == "bool":
+            return {"true": True, "1": True, "false": False, "0": False}[typed.lower()]
+        return float(typed)
+    except (KeyError, ValueError):
+        raise InputError(
+            f"--pos-label {shlex.quote(typed)}: column {shown(columns[0].name)} holds "
+            f"{_KINDS[columns[0].kind]}"
+        ) from None
+
+
+_KINDS = {"number": "numbers", "bool": "true and false", "text": "text", "other": "neither numbers nor text"}
+
+
+def _batches(
+    plan: _Plan, members: list[pa.Array], progress: Progress | None, groups: str | None = None
+) -> Iterator[tuple[Source, int, Rows]]:
+    """Batches of rows, checked, with their file and the number of rows before them in it."""
+    if plan.label is None or plan.score is None:
+        return
+    n_rows = 0
+    sizes = [max(1, os.path.getsize(source.path)) for source in plan.sources]
+    for i, source in enumerate(plan.sources):
+        for start, labels, scores, group in read_columns(source, plan.label, plan.score, groups):
+            with _located(source, start, plan):
+                rows = binary(labels, scores, pos_label=plan.pos_label)
+                for first in range(0, len(rows), _CHECK_ROWS):
+                    rows.block(first, first + _CHECK_ROWS)
+            _same_pair(plan, source, start, rows)
+            n_rows += len(rows)
+            if group is not None:
+                members.append(group)
+            if progress is not None:
+                progress((sum(sizes[:i]) + source.progress * sizes[i]) / sum(sizes), n_rows)
+            yield source, start, rows
+
+
+def _same_pair(plan: _Plan, source: Source, start: int, rows: Rows) -> None:
+    """Refuse a batch whose negative label is not that of the batches before: 0 and -1, or a third value."""
+    if rows.negative is None:
+        return
+    if plan.negative is None:
+        plan.negative, plan.negative_from = rows.negative, source.path
+    elif rows.negative != plan.negative:
+        row = start + int(np.argmax(rows.labels != rows.positive)) + 1
+        raise InputError(
+            f"{shown(source.path)}: column {shown(str(plan.label))} must hold two labels; got "
+            f"{rows.negative!r} at data row {row} "
+            f"beside {rows.positive!r} and {plan.negative!r} (from {shown(plan.negative_from)})"
+        )
+
+
+@contextmanager
+def _located(source: Source, start: int, plan: _Plan) -> Iterator[None]:
+    """Say in which file, column and data row the fault is that the wrapped check finds."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, TypeError) as error:
+        message = in_words_of_the_command(str(error), plan.label, plan.score, start)
+        raise InputError(f"{shown(source.path)}: {message}") from error
+
+
+def in_words_of_the_command(message: str, label: str | None, score: str | None, start: int = 0) -> str:
+    """A message of the Python interface with columns, options and data rows for arguments and indices.
+
+    >>> in_words_of_the_command(
+    ...     "y_prob must lie in [0, 1]; got 1.2 at index 6 (and 3 more)", "late", "p", 100
+    ... )
+    'column p must lie in [0, 1]; got 1.2 at data row 107 (and at least 3 more)'
+    >>> in_words_of_the_command("delta must lie strictly between 0 and 1; got 95", "late", "p")
+    '--delta must lie strictly between 0 and 1; got 95'
+    """
+    message = message.replace(
+        "are the arguments swapped? The order is (y_true, y_prob)", "are --label and --score swapped?"
+    )
+    message = re.sub(r"\bindex (\d+)", lambda match: f"data row {int(match[1]) + start + 1}", message)
+    message = re.sub(r"\(and (\d+ more)\)", r"(and at least \1)", message)
+    message = re.sub(r"\bpass pos_label=", "pass --pos-label ", message)
+    message = re.sub(rf"^({'|'.join(_OPTIONS)})\b", lambda match: "--" + match[1].replace("_", "-"), message)
+    message = re.sub(r"^y_true\b", f"column {shown(label or 'y_true')}", message)
+    message = re.sub(r"^y_prob\b", f"column {shown(score or 'y_prob')}", message)
+    message = re.sub(r"\by_true\b", shown(label or "y_true"), message)
+    return re.sub(r"\by_prob\b", shown(score or "y_prob"), message)
+
+
+_OPTIONS = ("delta", "side", "method", "variation", "lipschitz", "perturbed", "groups", "pos_label")

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import calcore
-from calcore import datasets
+from calcore import datasets, simulate
+from calcore.report import certificate_text, interval_text, score_bins
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +53,7 @@ def design_effect(residual: NDArray[np.float64], cluster: NDArray[Any]) -> float
 
 
 def main(n: int = 10_000_000) -> None:
-    """Print the three parts; `n` is the size of the simulated job."""
+    """Print the three parts; `n` is the number of rows of the simulated job."""
     random = datasets.flights_random()
     say(f"Population: {random.population}.")
     certified(random)
@@ -62,28 +63,18 @@ def main(n: int = 10_000_000) -> None:
 
 def certified(flights: datasets.Predictions) -> None:
     heading("1. A certificate")
-    certificate = calcore.certify(flights.y_true, flights.y_prob)
     say(
-        f"""A model says how likely each flight is to arrive more than 15 minutes late, from the timetable
+        """A model says how likely each flight is to arrive more than 15 minutes late, from the timetable
         alone. Where it says 30%, are 30% late? The calibration error is the average gap between what the
-        model says and how often flights with that score really are late. Here are {certificate.n:,} flights:
-        {certificate.base_rate:.1%} were late, the model said {certificate.mean_score:.1%} on average."""
+        model says and how often flights with that score really are late. The interval below is valid at this
+        number of flights, not only in the limit, and counts what grouping the scores can hide."""
     )
-    interval(certificate)
-    at_least = f"at least {100 * certificate.lower:.1f} and " if certificate.lower > 0.0 else ""
+    table = calcore.ScoreTable(flights.y_true, flights.y_prob)
+    print(certificate_text(calcore.certify(table), bins=score_bins(table), width=WIDTH) + "\n")
     say(
-        f"""Reading: with {certificate.confidence:.0%} confidence the model's probabilities are off by
-        {at_least}at most {100 * certificate.upper:.1f} percentage points on average. This holds at this
-        number of rows, not only in the limit, and it counts what an average over a group of scores can hide.
-        It speaks of flights under the conditions of 2013 and of no other year."""
+        """The assumption is about eta(s), the share of late flights among those with score s. The population
+        is flights under the conditions of 2013: this certificate says nothing about another year."""
     )
-    say(f"Assumed, with eta(s) the share of late flights among those with score s: {certificate.assumption}.")
-    say("What the upper end is made of:")
-    for name, value in certificate.terms.items():
-        print(f"    {name:<12} {value:7.4f}")
-    print()
-    say("Scores in ten groups of equal size, what the model predicted and what was observed:")
-    score_bins(flights.y_true, flights.y_prob)
 
 
 def not_covered(flights: datasets.DatedPredictions) -> None:
@@ -91,7 +82,7 @@ def not_covered(flights: datasets.DatedPredictions) -> None:
     say(f"Population: {flights.population}.")
     n, days = len(flights.y_true), len(np.unique(flights.day))
     effect = design_effect(flights.y_true - flights.y_prob, flights.day)
-    interval(calcore.certify(flights.y_true, flights.y_prob), "NOT VALID HERE: calibration error")
+    say("NOT VALID HERE: " + interval_text(calcore.certify(flights.y_true, flights.y_prob)))
     say(
         f"""WARNING: the {n:,} rows depend on each other. In bad weather most flights of a day are late
         together, and there are only {days} days. Counted by day, the variance of the model's mean error is
@@ -101,7 +92,7 @@ def not_covered(flights: datasets.DatedPredictions) -> None:
     )
     say("What to do: certify(..., groups=day) keeps one flight of each day, drawn at random.")
     daily = calcore.certify(flights.y_true, flights.y_prob, groups=flights.day, rng=SEED)
-    interval(daily, f"one flight a day, {daily.n} rows: calibration error")
+    say(f"{daily.n} rows: {interval_text(daily)}")
     say(
         f"""Wide, because {daily.n} days are little evidence (and every day now counts the same). Even this is
         hopeful: a storm may last two days, and the days of one season resemble each other. More seasons help;
@@ -111,31 +102,17 @@ def not_covered(flights: datasets.DatedPredictions) -> None:
 
 def big_job(n: int) -> None:
     heading(f"3. A big job: {n:,} simulated predictions")
-    rng = np.random.default_rng(SEED)
-    y_prob = rng.random(n)
-    y_true = rng.random(n) < y_prob
-    say("Scores uniform on [0, 1], outcomes drawn with exactly those probabilities: the true error is 0.")
+    say("Scores uniform on [0, 1], outcomes drawn with just these probabilities: the true error is 0.")
+    y_true, y_prob = simulate.rows(n, shape="calibrated", seed=SEED)
     first, certificate = clock(lambda: calcore.certify(y_true, y_prob))
     again = min(clock(lambda: calcore.certify(y_true, y_prob))[0] for _ in range(3))
     sort = min(clock(lambda: np.sort(y_prob))[0] for _ in range(3))
-    interval(certificate)
+    say(interval_text(certificate))
     say(
         f"""Time: {again:.2f} s, {n / again / 1e6:.0f} million rows per second, {again / sort:.2f} times what
         np.sort needs for the scores alone ({sort:.2f} s). The first call took {first:.1f} s: it loads the
         compiled code, or compiles it once per installation. Held as {certificate.table}."""
     )
-
-
-def interval(certificate: calcore.Certificate, label: str = "calibration error") -> None:
-    print(f"    {label} between {certificate.lower:.4f} and {certificate.upper:.4f}\n")
-
-
-def score_bins(y_true: NDArray[Any], y_prob: NDArray[Any], n_bins: int = 10) -> None:
-    print("    scores from     to  predicted  observed      rows")
-    for rows in np.array_split(np.argsort(y_prob, kind="stable"), n_bins):
-        s, y = y_prob[rows], y_true[rows]
-        print(f"    {s[0]:11.3f} {s[-1]:6.3f} {s.mean():10.4f} {y.mean():9.4f} {len(rows):9,}")
-    print()
 
 
 def clock(job: Callable[[], Any]) -> tuple[float, Any]:

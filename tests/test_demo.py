@@ -10,6 +10,7 @@ import pytest
 
 import calcore
 from calcore import datasets, demo
+from calcore.report import certificate_text, interval_text, score_bins
 
 
 @pytest.fixture(scope="module")
@@ -24,23 +25,26 @@ def test_first_line_names_the_population(output):
     assert output.splitlines()[0].startswith("Population: flights of 2013 out of New York")
 
 
-def test_random_half_is_certified_with_its_terms(output):
+def test_random_half_is_certified_with_its_terms_and_bins(output):
     flights = datasets.flights_random()
-    certificate = calcore.certify(flights.y_true, flights.y_prob)
+    table = calcore.ScoreTable(flights.y_true, flights.y_prob)
+    expected = certificate_text(calcore.certify(table), bins=score_bins(table), width=demo.WIDTH)
     part = output[output.index("1. A certificate") : output.index("2. The same model")]
-    assert f"calibration error between {certificate.lower:.4f} and {certificate.upper:.4f}\n" in part
-    for name, value in certificate.terms.items():
-        assert f"    {name:<12} {value:7.4f}\n" in part
+    assert f"\n\n{expected}\n\n" in part
+    assert expected == certificate_text(
+        calcore.certify(flights.y_true, flights.y_prob), bins=score_bins(table), width=demo.WIDTH
+    )
 
 
 def test_split_by_time_is_marked_as_not_covered(output):
     flights = datasets.flights_by_time()
     part = " ".join(output[output.index("2. The same model") : output.index("3. A big job")].split())
-    assert part.index("NOT VALID HERE") < part.index("WARNING: the 109,619 rows depend on each other")
+    wrong = calcore.certify(flights.y_true, flights.y_prob)
+    assert f"NOT VALID HERE: {interval_text(wrong)} WARNING: the 109,619 rows depend on each other" in part
     assert "133 times that of independent rows (the design effect)" in part
     daily = calcore.certify(flights.y_true, flights.y_prob, groups=flights.day, rng=demo.SEED)
     assert daily.n == 122
-    assert f"122 rows: calibration error between {daily.lower:.4f} and {daily.upper:.4f}" in part
+    assert f"122 rows: {interval_text(daily)}" in part
 
 
 def test_big_job_gives_time_rate_and_ratio(output):

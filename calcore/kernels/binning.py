@@ -12,9 +12,9 @@ from calcore.kernels._jit import jit
 def equal_mass(counts: NDArray[np.int64], n_bins: int) -> NDArray[np.int64]:
     """Cut consecutive cells into bins of about n/n_bins rows; a cell is never split.
 
-    A bin closes at the first cell boundary where at least floor((j+1) n / n_bins) rows have passed, j the
-    number of such marks passed before; a cell of n/n_bins rows or more is a bin of its own. For cells of one
-    row each, the cuts are floor(j n / n_bins).
+    A bin closes at the first cell boundary where at least floor(j n / n_bins) rows have passed, j = 1, 2,
+    ...; a cell of n/n_bins rows or more is a bin of its own. For cells of one row each, the cuts are floor(j
+    n / n_bins).
 
     Parameters
     ----------
@@ -29,28 +29,39 @@ def equal_mass(counts: NDArray[np.int64], n_bins: int) -> NDArray[np.int64]:
         Bin i is the cells ``cuts[i]:cuts[i+1]``, never empty. b <= n_bins + the number of heavy cells, of
         which there are at most n_bins. Every other bin has fewer than 2 n / n_bins rows.
     """
-    m = counts.size
-    n = np.int64(0)
-    for i in range(m):
-        n += counts[i]
+    passed = np.empty(counts.size + 1, np.int64)
+    passed[0] = 0
+    for i in range(counts.size):
+        passed[i + 1] = passed[i] + counts[i]
+    return equal_mass_cuts(passed, n_bins)
+
+
+@jit
+def equal_mass_cuts(passed: NDArray[np.int64], n_bins: int) -> NDArray[np.int64]:
+    """`equal_mass` from running totals: ``passed[i]`` rows lie in the first i cells. O(bins log cells)."""
+    m = passed.size - 1
+    n = passed[m]
     bins = min(np.int64(n_bins), n)
     cuts = np.empty(min(m, 2 * bins) + 1, np.int64)
     cuts[0] = 0
     used = 0
-    passed = np.int64(0)
-    mark = n // bins if bins > 0 else np.int64(0)
-    for i in range(m):
-        heavy = counts[i] * bins >= n
-        if heavy and cuts[used] < i:
+    for j in range(1, bins + 1):
+        mark = j * n // bins
+        if passed[cuts[used]] >= mark:
+            continue
+        low, high = cuts[used], m  # the cell that reaches the mark: passed[low] < mark <= passed[high]
+        while high - low > 1:
+            middle = (low + high) // 2
+            if passed[middle] < mark:
+                low = middle
+            else:
+                high = middle
+        heavy = (passed[high] - passed[low]) * bins >= n
+        if heavy and cuts[used] < low:
             used += 1
-            cuts[used] = i
-        passed += counts[i]
-        if heavy or passed >= mark:
-            used += 1
-            cuts[used] = i + 1
-            # The next mark is floor(t n / bins) for the smallest t that puts it beyond `passed`.
-            t = ((passed + 1) * bins + n - 1) // n
-            mark = t * n // bins
+            cuts[used] = low
+        used += 1
+        cuts[used] = high
     return cuts[: used + 1].copy()
 
 

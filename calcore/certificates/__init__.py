@@ -1,0 +1,253 @@
+"""`certify`: from scores and labels to a finite-sample interval for the calibration error."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from calcore import _validate
+from calcore.bounds import kl_upper
+from calcore.certificates.lower import binned_lower
+from calcore.certificates.plugin import (
+    NO_ASSUMPTION,
+    SHARES,
+    Planner,
+    Smoothness,
+    Table,
+    Upper,
+    plug_in_upper,
+)
+from calcore.results import Certificate
+from calcore.table import CellTable, ScoreTable, tabulate
+
+__all__ = ["certify"]
+
+_METHODS = ("auto", "plugin")
+_PARTS = {"both": (0.25, 0.75), "upper": (0.0, 1.0), "lower": (1.0, 0.0)}  # of delta, below and above
+_BRIER = 0.05  # part of delta that pays for the bound of the Brier score
+
+
+def certify(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    delta: float = 0.05,
+    side: str = "both",
+    method: str = "auto",
+    variation: float | None = None,
+    lipschitz: float | None = None,
+    perturbed: float | None = None,
+    groups: Any = None,
+    pos_label: Any = None,
+    n_folds: int = 5,
+    rng: Any = None,
+) -> Certificate:
+    """Certify the L1 calibration error of binary probabilities.
+
+    Bounds ``CE = E|S - P(Y = 1 | S)|``, how far the scores S are on average from the frequencies they
+    announce, from n independent rows, at every n, whatever the distribution of the scores. Use it when
+    somebody will rely on the probabilities; to compare models during development, proper scores (Brier, log
+    loss) decide. Rows that depend on each other (of one patient, day or user) need `groups`, or the
+    certificate does not hold.
+
+    Parameters
+    ----------
+    y_true : (n,) array_like, ScoreTable or CellTable
+        Labels: 0/1, bool, -1/+1, or two other values with `pos_label`. A table stands for both columns.
+    y_prob : (n,) array_like, optional
+        Scores in [0, 1] for the positive class, from anything `numpy.asarray` takes or a data frame's column.
+        A rounding error outside [0, 1] (1e-9 for float64, 1e-6 for float32, 2e-3 for float16) is clipped and
+        counted.
+    delta : float, default 0.05
+        Probability that the interval misses, in (0, 1).
+    side : {"both", "upper", "lower"}
+        "both" spends a quarter of `delta` below and three quarters above; the others spend all on one end.
+    method : {"auto", "plugin"}
+        "auto" is the sharpest bound available for the assumption, at present the plug-in of THEORY 1.
+    variation : float, optional
+        Assume that the calibration function eta(s) = P(Y=1 | S=s) has total variation at most this on [0, 1].
+        1 covers every monotone eta. ``math.inf`` assumes nothing: right for scores that take few values by
+        design (verbalised confidences, votes, rounded scores). When no assumption is named, 1 is taken, or
+        nothing where the scores take so few values that doing without costs at most a factor of two.
+    lipschitz : float, optional
+        Assume \\|eta(s) - eta(t)\\| <= lipschitz * \\|s - t\\|.
+    perturbed : float, optional
+        The scores were perturbed with the sech law of this width, in use as in the sample; then
+        eta is 1/(2 perturbed)-Lipschitz whatever the classifier (THEORY 4).
+    groups : (n,) array_like, optional
+        Keep one random row of each group.
+    pos_label : optional
+        The label that counts as positive.
+    n_folds : int, default 5
+        Folds of methods that fit on one part and test on another; the present methods have none.
+    rng : None, int or numpy.random.Generator
+        Draws the row that is kept of each group; nothing else is random in the present methods. None means 0:
+        the same call gives the same interval.
+
+    Returns
+    -------
+    Certificate
+        `lower`, `upper`, the terms of the upper bound, and everything that the numbers depend on.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain; the message names it, the rule, the value and the position.
+    TypeError
+        If `y_prob` is missing, or given beside a table.
+
+    Notes
+    -----
+    Bins of equal mass never split tied scores, and everything about them is chosen from scores alone. Above a
+    million rows the scores are held in cells (`CellTable`), which costs at most a cell's width; build a
+    `ScoreTable` first to keep them all. O(n log n) sorted, O(n) in cells.
+
+    The interval's ends come from different arguments. If they cross, the data contradict the assumption at
+    this confidence: the upper end is then 1 and a warning says so.
+
+    References
+    ----------
+    THEORY.md beside the package's code, sections 1, 3 and 6. Gupta, Podkopaev & Ramdas (2020) and Lee, Huang,
+    Hassani & Dobriban (2023) show why an upper bound needs an assumption when scores are continuous.
+
+    Examples
+    --------
+    A forecaster who says 50 % a thousand times and is right half of the time. One score value is an atom:
+    nothing has to be assumed.
+
+    >>> certificate = certify([0, 1] * 500, [0.5] * 1000)
+    >>> certificate.assumption
+    'none'
+    >>> certificate.lower, certificate.upper < 0.05
+    (0.0, True)
+    """
+    delta = _validate.probability(delta, "delta")
+    side = _validate.choice(side, "side", ("both", "upper", "lower"))
+    method = _validate.choice(method, "method", _METHODS)
+    smooth, words = _assumption(variation, lipschitz, perturbed)
+    _validate.whole_number(n_folds, "n_folds", low=2)
+    generator = _validate.generator(0 if rng is None else rng)
+    table, n_dropped = _table(y_true, y_prob, groups, pos_label, generator)
+
+    # One upper bound of the Brier score serves both ends; its share of delta is paid once.
+    brier = kl_upper(table.sum_squared_error / table.n, math.log(1.0 / (_BRIER * delta)) / table.n)
+    below, above = ((1.0 - _BRIER) * delta * part for part in _PARTS[side])
+    lower = binned_lower(table.cells(), below, brier) if below > 0.0 else 0.0
+    upper, n_bins, terms, notes = 1.0, 0, {}, []
+    if above > 0.0:
+        bound, words = _upper(table, above, brier, smooth, words)
+        n_bins = bound.n_bins
+        terms = {
+            "plug_in": bound.plug_in,
+            "bias": bound.bias,
+            "deviation": bound.deviation.sample,
+            "transfer": bound.deviation.transfer,
+        }
+        upper = min(1.0, sum(terms.values()))
+        if lower > upper:
+            notes.append(
+                f"the data contradict the assumption: the lower bound {lower:.4g}, which needs none, exceeds "
+                f"the upper bound {upper:.4g}; the upper end is therefore 1"
+            )
+            terms["contradiction"] = 1.0 - sum(terms.values())
+            upper = 1.0
+    return Certificate(
+        lower=lower,
+        upper=upper,
+        delta=delta,
+        side=side,
+        method="plugin",
+        assumption=words if above > 0.0 else "none",
+        n=table.n,
+        n_positive=table.n_positive,
+        mean_score=min(1.0, table.sum_scores / table.n),
+        base_rate=table.n_positive / table.n,
+        n_bins=n_bins,
+        terms=terms,
+        table=table.describe(),
+        n_clipped=table.n_clipped,
+        n_dropped=n_dropped,
+        warnings=tuple(notes + _warnings(table, n_dropped)),
+    )
+
+
+def _assumption(
+    variation: float | None, lipschitz: float | None, perturbed: float | None
+) -> tuple[Smoothness | None, str]:
+    """The assumption as numbers and in words; None where `certify` chooses."""
+    words = []
+    v = slope = math.inf
+    if variation is not None:
+        v = _validate.nonnegative_number(variation, "variation")
+        if v < math.inf:
+            words.append(_variation_in_words(v))
+    if lipschitz is not None:
+        slope = _validate.nonnegative_number(lipschitz, "lipschitz")
+        if slope < math.inf:
+            words.append(f"eta is {slope:g}-Lipschitz")
+    if perturbed is not None:
+        h = _validate.positive_number(perturbed, "perturbed")
+        slope = min(slope, 0.5 / h)
+        words.append(f"scores are perturbed with the sech law of width {h:g}, in use as here")
+    if variation is None and lipschitz is None and perturbed is None:
+        return None, ""
+    return Smoothness(v, slope), "; ".join(words) or "none"
+
+
+def _table(
+    y_true: Any, y_prob: Any, groups: Any, pos_label: Any, generator: np.random.Generator
+) -> tuple[Table, int]:
+    if isinstance(y_true, ScoreTable | CellTable):
+        for name, value in (("y_prob", y_prob), ("groups", groups), ("pos_label", pos_label)):
+            if value is not None:
+                raise TypeError(
+                    f"{name} must not be given beside a table, which holds scores and labels already"
+                )
+        if y_true.n == 0:
+            raise ValueError("y_true must hold at least one row; got an empty table")
+        return y_true, 0
+    if y_prob is None:
+        raise TypeError("y_prob is missing: certify(y_true, y_prob) takes labels and scores, or one table")
+    rows = _validate.binary(y_true, y_prob, pos_label=pos_label)
+    if groups is None:
+        return tabulate(rows), 0
+    kept = _validate.group_rows(groups, len(rows), generator)
+    return tabulate(rows.take(kept)), len(rows) - kept.size
+
+
+def _upper(
+    table: Table, delta: float, brier: float, smooth: Smoothness | None, words: str
+) -> tuple[Upper, str]:
+    """The plug-in bound under the assumption given; if none was, under the mildest that is worth it."""
+    planner = Planner(table.cells(), delta)
+    shares = NO_ASSUMPTION if smooth == Smoothness() else SHARES
+    plan = planner.best(smooth or Smoothness(variation=1.0))
+    if smooth is None:
+        smooth, words = Smoothness(variation=1.0), _variation_in_words(1.0)
+        atoms = planner.atoms()
+        if atoms is not None and atoms.expected <= 2.0 * plan.expected:
+            plan, smooth, words = atoms, Smoothness(), "none"
+    fine = planner.equal_mass(4 * plan.n_bins, smooth)
+    return plug_in_upper(table, plan, fine, smooth, delta, brier, shares), words
+
+
+def _variation_in_words(v: float) -> str:
+    monotone = " (any monotone eta has)" if v >= 1.0 else ""
+    return f"eta has total variation at most {v:g}{monotone}"
+
+
+def _warnings(table: Table, n_dropped: int) -> list[str]:
+    notes = []
+    if n_dropped:
+        notes.append(f"one random row was kept of each group: {table.n} of {table.n + n_dropped} rows")
+    if table.n_clipped:
+        notes.append(f"{table.n_clipped} scores lay a rounding error outside [0, 1] and were clipped")
+    if isinstance(table, CellTable) and table.is_coarse:
+        notes.append(
+            "few cells hold most of the rows; a table with grid='sqrt' or grid='logit' gives a sharper bound"
+        )
+    if table.n_positive in (0, table.n):
+        notes.append(f"all labels are {int(table.n_positive > 0)}")
+    return notes

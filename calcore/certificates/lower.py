@@ -1,0 +1,87 @@
+"""A lower bound for the calibration error; it assumes nothing about the calibration function (THEORY 3)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from calcore.bounds import excess, minimise
+from calcore.kernels.binning import equal_mass_cuts
+from calcore.table import Cells
+
+# Up to this many bins the noise of the binned error is paid by a union over its signs, above by its
+# expectation. A rule by the number of bins alone: it must not depend on scores or labels.
+_UNION_BINS = 64
+
+
+def binned_lower(cells: Cells, delta: float, brier: float) -> float:
+    """Best over numbers of bins of the binned error less its noise and its deviation.
+
+    The numbers are 1, 2, 4, ... up to n / 4 and 8 sqrt(n).
+
+    Bins of equal mass carry errors A_B = sum(s - y); ``T = sum |A_B|``, and ``tau = (T - K) / n``. With L
+    nats and ``phi = e^t - 1 - t``, outside an event of probability delta,
+
+    * ``CE >= (exp(t tau - t^2 / 8 - L / n) - 1) / (e^t - 1)`` for all t > 0,
+    * ``CE >= (exp(t tau - L / n) - 1 - phi c brier) / t`` for all t > 0, with ``c = e^(phi / 4) (1 + t /
+      4)``.
+
+    Up to 64 bins K = 0 and ``L = ln(J / delta) + m ln 2``; above, ``L = ln(J / delta)`` and K is the sum over
+    bins of ``max(sqrt(n_B q_B), |1 - 2 mean| / 2)``, which bounds ``E|A_B| - |E A_B|``.
+
+    Parameters
+    ----------
+    cells : Cells
+        Scores and labels, grouped; any grouping gives the same guarantee.
+    delta : float
+        Error probability of this bound.
+    brier : float
+        Upper bound of the population's E(S - Y)^2, which holds outside another event.
+
+    Returns
+    -------
+    float
+        The lower bound, 0 if nothing can be said.
+    """
+    passed = np.concatenate(([0], np.cumsum(cells.n)))
+    scores = np.concatenate(([0.0], np.cumsum(cells.s)))
+    errors = np.concatenate(([0.0], np.cumsum(cells.s - cells.k)))
+    n = int(passed[-1])
+    counts = [2**j for j in range(max(1, min(n // 4, 8 * math.isqrt(n)).bit_length()))]
+    best = 0.0
+    for count in counts:
+        cuts = equal_mass_cuts(passed, count)
+        if cuts.size - 1 > count:  # heavy cells stand alone; half as many bins never exceed the count
+            cuts = equal_mass_cuts(passed, max(1, count // 2))
+        rows, score = np.diff(passed[cuts]), np.diff(scores[cuts])
+        error = float(np.abs(np.diff(errors[cuts])).sum())
+        nats = math.log(len(counts) / delta)
+        if count <= _UNION_BINS:
+            nats += count * math.log(2.0)
+        else:
+            mean = np.clip(score / rows, 0.0, 1.0)
+            error -= float(np.maximum(np.sqrt(rows * mean * (1.0 - mean)), np.abs(0.5 - mean)).sum())
+        best = max(best, _least_error(error / n, n, nats, brier))
+        if cuts.size > cells.n.size:
+            break
+    return min(best, 1.0)
+
+
+def _least_error(tau: float, n: int, nats: float, brier: float) -> float:
+    """The larger of the two inequalities of `binned_lower`, each at its best t."""
+    if tau <= 0.0:
+        return 0.0
+    cost = nats / n
+
+    def bounded(log_t: float) -> float:
+        t = math.exp(log_t)
+        return -math.expm1(t * tau - t * t / 8.0 - cost) / math.expm1(t)
+
+    def bernstein(log_t: float) -> float:
+        t = math.exp(log_t)
+        phi = excess(t)
+        return (phi * math.exp(phi / 4.0) * (1.0 + t / 4.0) * brier - math.expm1(t * tau - cost)) / t
+
+    search = 0.5 * math.log(cost) - 1.0, math.log(5.0)
+    return max(-minimise(bounded, *search), -minimise(bernstein, *search))

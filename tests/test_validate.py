@@ -781,7 +781,7 @@ def test_one_row_of_each_group(groups):
         (np.array([1, "1", 2], object),
          "groups must hold values of one kind; got 1 (int) at index 0 and '1' (text) at index 1"),
         ([{"a": 1}, {"a": 2}, {"a": 3}],
-         "groups must hold comparable values; '<' not supported between instances of 'dict' and 'dict'"),
+         "groups must hold hashable values; unhashable type: 'dict'"),
         (pd.DataFrame({"id": [1, 2, 3], "day": [1, 2, 3]}),
          "groups must be one-dimensional; got shape (3, 2): pick one column, e.g. groups['id']"),
         ("abc", "groups must be one-dimensional, one value per row; got the single value 'abc'"),

@@ -80,8 +80,9 @@ def flights_random() -> Predictions:
 
     Notes
     -----
-    A certificate of these rows speaks of flights under the conditions of 2013 and of no other year. That
-    year's bad days are in both halves, so the model had a share of every one of them to learn from.
+    A certificate of these rows speaks of flights under the conditions of 2013 and of no other year: the
+    rows are independent only with those conditions taken as given. That year's bad days are in both halves,
+    so the model had a share of every one of them to learn from.
 
     Examples
     --------

@@ -24,11 +24,11 @@ def binned_lower(cells: Cells, delta: float, brier: float) -> float:
     nats and ``phi = e^t - 1 - t``, outside an event of probability delta,
 
     * ``CE >= (exp(t tau - t^2 / 8 - L / n) - 1) / (e^t - 1)`` for all t > 0,
-    * ``CE >= (exp(t tau - L / n) - 1 - phi c brier) / t`` for all t > 0, with ``c = e^(phi / 4) (1 + t /
-      4)``.
+    * ``CE >= (exp(t tau - L / n) - 1 - phi c brier) / t`` for all t > 0, with
+      ``c = e^(phi / 4) (1 + t / 4)``.
 
-    Up to 64 bins K = 0 and ``L = ln(J / delta) + m ln 2``; above, ``L = ln(J / delta)`` and K is the sum over
-    bins of ``max(sqrt(n_B q_B), |1 - 2 mean| / 2)``, which bounds ``E|A_B| - |E A_B|``.
+    Up to 64 bins K = 0 and ``L = ln(J / delta) + m ln 2``; above, ``L = ln(J / delta)`` and K is the sum of
+    ``sqrt(n_B q_B)``, q the mean score times its complement: ``E|A_B| <= |E A_B| + sqrt(n_B q_B)``.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def binned_lower(cells: Cells, delta: float, brier: float) -> float:
             nats += count * math.log(2.0)
         else:
             mean = np.clip(score / rows, 0.0, 1.0)
-            error -= float(np.maximum(np.sqrt(rows * mean * (1.0 - mean)), np.abs(0.5 - mean)).sum())
+            error -= float(np.sqrt(rows * mean * (1.0 - mean)).sum())
         best = max(best, _least_error(error / n, n, nats, brier))
         if cuts.size > cells.n.size:
             break

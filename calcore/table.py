@@ -47,6 +47,8 @@ _SORTED_ROWS = 1_000_000
 _CELL_ROWS = 2**31 - 1
 """Rows that one cell can hold: 2^31 offsets of 30 bits fill an int64."""
 
+_NONE = np.empty(0, np.int64)
+
 _GRIDS: dict[Grid, int] = {"linear": cells.LINEAR, "sqrt": cells.SQRT, "logit": cells.LOGIT}
 
 
@@ -101,9 +103,9 @@ class _Table(ABC):
     @abstractmethod
     def _summarise(self) -> _Summary: ...
 
-    def _rows_of_cells(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-        """Starts, scores and counts of the rows of each cell; starts is empty where rows are not kept."""
-        return np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)
+    def _rows_of_cells(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First rows of the cells, and sorted keys; both empty where rows are not kept."""
+        return _NONE, _NONE
 
     @property
     def _summary(self) -> _Summary:
@@ -158,15 +160,14 @@ class _Table(ABC):
         O(cells + bins), plus the rows of one cell per bin in a ScoreTable.
         """
         n, _, s, lo, hi = self._summary.cells
-        starts, scores, counts = self._rows_of_cells()
+        starts, keys = self._rows_of_cells()
         return deviations.absolute_deviations(
             n,
             s,
             lo,
             hi,
             starts,
-            scores,
-            counts,
+            keys,
             np.ascontiguousarray(cuts, np.int64),
             np.ascontiguousarray(centers, np.float64),
         )
@@ -196,8 +197,8 @@ class ScoreTable(_Table):
 
     Attributes
     ----------
-    scores, counts, positives : read-only arrays of shape (distinct scores,)
-        float64, int64, int64.
+    scores, counts, positives : read-only arrays of shape (number of distinct scores,)
+        float64, int64, int64: ties pooled, ascending. Made when first asked for.
 
     Raises
     ------
@@ -206,8 +207,8 @@ class ScoreTable(_Table):
 
     Notes
     -----
-    The label is packed into the sort key below the score's bit pattern, one vectorised integer sort, O(n log
-    n), 24 bytes per distinct score. Equal scores are pooled: the order of tied labels must not matter.
+    The label is packed into the sort key below the score's bit pattern: one vectorised integer sort,
+    O(n log n), 8 bytes per row. Equal scores are never told apart: the order of tied labels must not matter.
 
     Examples
     --------
@@ -216,11 +217,10 @@ class ScoreTable(_Table):
     (array([0.25, 0.5 ]), array([1, 2]), array([1, 1]))
     """
 
-    __slots__ = ("_n", "_n_clipped", "_starts", "counts", "positives", "scores")
+    __slots__ = ("_keys", "_n_clipped", "_pooled", "_starts")
 
-    scores: NDArray[np.float64]
-    counts: NDArray[np.int64]
-    positives: NDArray[np.int64]
+    _keys: NDArray[np.int64]
+    _pooled: tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]] | None
 
     def __init__(self, y_true: ArrayLike, y_prob: ArrayLike, *, pos_label: Any = None) -> None:
         self._read(_validate.binary(y_true, y_prob, pos_label=pos_label))
@@ -232,53 +232,66 @@ class ScoreTable(_Table):
         return table
 
     def _read(self, rows: _validate.Rows) -> None:
-        n, clipped = len(rows), 0
-        keys = np.empty(n, np.int64)
-        for start in range(0, n, _BLOCK):
-            labels, scores, moved = rows.block(start, start + _BLOCK)
-            sorting.pack(labels, scores, keys[start : start + _BLOCK])
-            clipped += moved
-        keys.sort()
-        distinct = int(sorting.count_distinct(keys))
-        counts, positives = np.empty(distinct, np.int64), np.empty(distinct, np.int64)
-        sorting.pool(keys, counts, positives)
-        scores = keys[:distinct].view(np.float64)
-        if 2 * distinct <= n:
-            scores = scores.copy()
-        self.scores, self.counts, self.positives = _frozen(scores), _frozen(counts), _frozen(positives)
-        self._n, self._n_clipped = n, clipped
-        self._starts = np.empty(0, np.int64)
+        self._keys = np.empty(len(rows), np.int64)
+        self._n_clipped = 0
+        for start in range(0, len(rows), _BLOCK):
+            labels, scores, clipped = rows.block(start, start + _BLOCK)
+            sorting.pack(labels, scores, self._keys[start : start + _BLOCK])
+            self._n_clipped += clipped
+        self._keys.sort()
+        self._starts = _NONE
+        self._pooled = None
         self._cached = None
 
     @property
     def n(self) -> int:
-        return self._n
+        return len(self._keys)
 
     @property
     def n_clipped(self) -> int:
         return self._n_clipped
 
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """Distinct scores, ascending."""
+        return self._pool()[0]
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Rows of each distinct score."""
+        return self._pool()[1]
+
+    @property
+    def positives(self) -> NDArray[np.int64]:
+        """Positives of each distinct score."""
+        return self._pool()[2]
+
+    def _pool(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+        if self._pooled is None:
+            m = int(sorting.count_distinct(self._keys))
+            scores, counts, positives = np.empty(m), np.empty(m, np.int64), np.empty(m, np.int64)
+            sorting.pool(self._keys, scores, counts, positives)
+            self._pooled = _frozen(scores), _frozen(counts), _frozen(positives)
+        return self._pooled
+
     def describe(self) -> str:
         return "sorted scores"
 
     def __repr__(self) -> str:
-        return f"<ScoreTable: {self.n} rows, {len(self.scores)} distinct scores>"
+        return f"<ScoreTable: {self.n} rows>"
 
     def _summarise(self) -> _Summary:
-        distinct = len(self.scores)
-        if distinct <= _GROUPS:
-            starts = np.arange(distinct + 1)
-        else:
-            starts = binning.equal_mass(self.counts, _GROUPS)
+        starts = sorting.distinct_starts(self._keys, _GROUPS)
+        if not len(starts):
+            starts = sorting.equal_mass_starts(self._keys, _GROUPS)
         m = len(starts) - 1
-        n, k, sums = np.empty(m, np.int64), np.empty(m, np.int64), np.empty((4, m))
-        sorting.summarise(self.scores, self.counts, self.positives, starts, n, k, sums)
+        positives, sums = np.empty(m, np.int64), np.empty((6, m))
+        sorting.summarise(self._keys, starts, positives, sums)
         self._starts = starts
-        lo, hi = self.scores[starts[:-1]], self.scores[starts[1:] - 1]
-        return _Summary(_frozen_cells(n, k, sums[0], lo, hi), sums[1], sums[2], sums[3])
+        return _summary(np.diff(starts), positives, sums)
 
-    def _rows_of_cells(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-        return self._starts, self.scores, self.counts
+    def _rows_of_cells(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return self._starts, self._keys
 
 
 class CellTable(_Table):
@@ -466,24 +479,10 @@ class CellTable(_Table):
         return bool(heaviest * 8.0 * np.cbrt(self._n) > spread.sum())
 
     def _summarise(self) -> _Summary:
-        used = np.flatnonzero(self._words[:, cells.COUNTS])
-        words = self._words[used]
-        edges = _edges(self.grid, self.n_cells)
-        base, width = edges[used], edges[used + 1] - edges[used]
-        n, k = words[:, cells.COUNTS] & 0xFFFFFFFF, words[:, cells.COUNTS] >> 32
-        lo = (cells.ONE_BITS - words[:, cells.BOTTOM]).view(np.float64)
-        hi = words[:, cells.TOP].copy().view(np.float64)
-        unit = width * 2.0**-cells.OFFSET_BITS
-        first, first_hits = unit * words[:, cells.OFFSETS], unit * words[:, cells.HITS]
-        second = width * unit * words[:, cells.SQUARES]
-        s = np.clip(n * base + first, n * lo, n * hi)
-        hits = k * base + first_hits
-        squares = n * base * base + 2.0 * base * first + second
-        spread = hi - lo
-        above = np.clip(s - n * lo, 0.0, n * spread)
-        within = np.zeros(len(n))
-        np.divide(2.0 * above * (n * spread - above), spread, out=within, where=spread > 0.0)
-        return _Summary(_frozen_cells(n, k, s, lo, hi), hits, squares, within)
+        counts, sums = np.empty((2, self.n_cells), np.int64), np.empty((6, self.n_cells))
+        m = cells.decode(self._words, _edges(self.grid, self.n_cells), counts, sums)
+        n, k = counts[:, :m].copy()
+        return _summary(n, k, sums[:, :m].copy())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to one file, completely or not at all.
@@ -588,14 +587,12 @@ def _frozen(array: NDArray[T]) -> NDArray[T]:
     return array
 
 
-def _frozen_cells(
-    n: NDArray[np.int64],
-    k: NDArray[np.int64],
-    s: NDArray[np.float64],
-    lo: NDArray[np.float64],
-    hi: NDArray[np.float64],
-) -> Cells:
-    return Cells(_frozen(n), _frozen(k), _frozen(s), _frozen(lo), _frozen(hi))
+def _summary(n: NDArray[np.int64], k: NDArray[np.int64], sums: NDArray[np.float64]) -> _Summary:
+    """Columns as the kernels leave them, made read-only."""
+    for array in (n, k, sums):
+        array.flags.writeable = False
+    s, hits, squares, within, lo, hi = sums
+    return _Summary(Cells(n, k, s, lo, hi), hits, squares, within)
 
 
 def tabulate(rows: _validate.Rows, *, n_threads: int | None = None) -> ScoreTable | CellTable:

@@ -15,14 +15,10 @@ so the empty cell is all zeros, four words add and two take the larger value.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from calcore.kernels._intrinsics import combine, fetch
 from calcore.kernels._jit import jit
 
 WORDS = 8
@@ -39,106 +35,79 @@ OFFSET_BITS = 30
 OCTAVES = 32
 """The logit grid halves the distance to 0, and to 1, this many times."""
 
-_CHUNK = 1024
+_HALF = 1 << (OFFSET_BITS - 1)
+
+_CHUNK = 256
+"""Rows located before they are scattered: the work arrays (17 KiB) stay in the L1 cache."""
+
 _AHEAD = 32
-
-
-if numba.config.DISABLE_JIT:
-
-    def _prefetch(cells: NDArray[np.int64], cell: int) -> None:
-        """Do nothing: a hint to the processor has no meaning in Python."""
-
-else:
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def _prefetch(typing_context: Any, cells: Any, cell: Any) -> Any:
-        """Ask for the cache line of a cell, for writing, without waiting for it."""
-
-        def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            byte_pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-            word = builder.mul(arguments[1], ir.Constant(arguments[1].type, WORDS))
-            address = builder.bitcast(builder.gep(data, [word]), byte_pointer)
-            hint = builder.module.declare_intrinsic(
-                "llvm.prefetch",
-                [byte_pointer],
-                ir.FunctionType(ir.VoidType(), [byte_pointer, flag, flag, flag]),
-            )
-            builder.call(hint, [address, flag(1), flag(3), flag(1)])
-            return context.get_dummy_value()
-
-        return numba.types.void(cells, numba.types.int64), build
+"""How many rows before its turn the cache line of a cell is asked for."""
 
 
 @jit
 def _locate_linear(
-    scores: NDArray[np.float64], n_cells: int, cell: NDArray[np.int32], offset: NDArray[np.int32]
+    scores: NDArray[np.float64], n_cells: int, cell: NDArray[np.uint32], offset: NDArray[np.float64]
 ) -> None:
-    """Cell j = [j/N, (j+1)/N), edges as nearest doubles.
+    """Cell j is [j/N, (j+1)/N), edges as nearest doubles.
 
-    s*N rounds to within a fraction of 1, so its nearest integer is j or j+1, and comparing s with that
-    one edge decides. s - j/N is exact for j >= 1 (Sterbenz) and for j = 0.
+    The nearest integer to s*N, as rounded, is j or j+1, and comparing s with that one edge decides. Rounding
+    s*N moves the place by at most 2^-53 s: the score's last bit.
     """
     size = float(n_cells)
-    scale = size * 2.0**OFFSET_BITS
     for i in range(scores.size):
-        score = scores[i]
-        index = np.rint(score * size)
-        if score < index / size:
+        place = scores[i] * size
+        index = np.rint(place)
+        if scores[i] < index / size:
             index -= 1.0
         index = min(index, size - 1.0)
-        cell[i] = np.int32(index)
-        offset[i] = np.int32(np.rint((score - index / size) * scale))
+        cell[i] = np.uint32(index)
+        offset[i] = np.rint((place - index) * 2.0**OFFSET_BITS)
 
 
 @jit
 def _locate_sqrt(
-    scores: NDArray[np.float64], n_cells: int, cell: NDArray[np.int32], offset: NDArray[np.int32]
+    scores: NDArray[np.float64], n_cells: int, cell: NDArray[np.uint32], offset: NDArray[np.float64]
 ) -> None:
-    """Cell j = [(j/N)^2, ((j+1)/N)^2), of width (2j+1)/N^2."""
+    """Cell j is [(j/N)^2, ((j+1)/N)^2), of width (2j+1)/N^2."""
     size = float(n_cells)
     scale = size * size * 2.0**OFFSET_BITS
     for i in range(scores.size):
-        score = scores[i]
-        index = np.rint(np.sqrt(score) * size)
+        index = np.rint(np.sqrt(scores[i]) * size)
         root = index / size
-        if score < root * root:
+        if scores[i] < root * root:
             index -= 1.0
         index = min(index, size - 1.0)
         root = index / size
-        cell[i] = np.int32(index)
-        offset[i] = np.int32(np.rint((score - root * root) * (scale / (2.0 * index + 1.0))))
+        cell[i] = np.uint32(index)
+        offset[i] = np.rint((scores[i] - root * root) * (scale / (2.0 * index + 1.0)))
 
 
 @jit
 def _locate_logit(
     scores: NDArray[np.float64],
     edges: NDArray[np.float64],
-    nearer: NDArray[np.float64],
-    cell: NDArray[np.int32],
-    offset: NDArray[np.int32],
+    cell: NDArray[np.uint32],
+    offset: NDArray[np.float64],
 ) -> None:
-    """Cells equally wide in `OCTAVES` octaves of s below 1/2 and of 1 - s above; `nearer` is scratch.
+    """Cells equally wide in each of `OCTAVES` octaves of s below 1/2, and of 1 - s above.
 
     A double's bit pattern, read as an integer, is linear in each octave: it is the transform.
     """
     n_cells = edges.size - 1
     half, per_octave = 0.5 * n_cells, 0.5 * n_cells / OCTAVES
-    patterns = nearer.view(np.int64)
     for i in range(scores.size):
-        nearer[i] = min(scores[i], 1.0 - scores[i])
+        offset[i] = min(scores[i], 1.0 - scores[i])
+    patterns = offset.view(np.int64)
     for i in range(scores.size):
         score = scores[i]
         depth = min(1022.0 - patterns[i] * 2.0**-52, float(OCTAVES)) * per_octave
-        index = np.int64(np.rint(half - depth if score < 0.5 else half + depth))
+        index = min(np.int64(half - depth if score < 0.5 else half + depth), n_cells - 1)
         while score < edges[index]:
             index -= 1
         while index + 1 < n_cells and score >= edges[index + 1]:
             index += 1
-        index = min(index, n_cells - 1)
-        width = edges[index + 1] - edges[index]
         cell[i] = index
-        offset[i] = np.int32(np.rint((score - edges[index]) / width * 2.0**OFFSET_BITS))
+        offset[i] = np.rint((score - edges[index]) / (edges[index + 1] - edges[index]) * 2.0**OFFSET_BITS)
 
 
 @jit
@@ -151,14 +120,16 @@ def fill(
 ) -> None:
     """Add rows to `cells`; `edges` is read by the logit grid only.
 
-    Blocked: a vectorised loop finds cell and offset of `_CHUNK` rows, a second loop scatters them, asking for
-    cache lines `_AHEAD` rows before they are needed.
+    In three loops over a chunk of rows: where each belongs, what it adds there, and the scatter. The first
+    two are vectorised; the third does two wide read-modify-writes per row, on a cache line asked for before.
     """
     n_cells = cells.shape[0]
+    words = cells.reshape(-1)
     patterns = scores.view(np.int64)
-    cell = np.zeros(_CHUNK + _AHEAD, np.int32)
-    offset = np.empty(_CHUNK, np.int32)
-    nearer = np.empty(_CHUNK, np.float64)
+    cell = np.zeros(_CHUNK + _AHEAD, np.uint32)
+    offset = np.empty(_CHUNK, np.float64)
+    addends = np.empty(4 * _CHUNK, np.int64)
+    ends = np.empty(2 * _CHUNK, np.int64)
     for start in range(0, scores.size, _CHUNK):
         block = scores[start : start + _CHUNK]
         if grid == LINEAR:
@@ -166,17 +137,31 @@ def fill(
         elif grid == SQRT:
             _locate_sqrt(block, n_cells, cell, offset)
         else:
-            _locate_logit(block, edges, nearer, cell, offset)
+            _locate_logit(block, edges, cell, offset)
+        _spread(labels[start : start + _CHUNK], patterns[start : start + _CHUNK], offset, addends, ends)
         for i in range(block.size):
-            _prefetch(cells, np.int64(cell[i + _AHEAD]))
-            j = cell[i]
-            place, label, pattern = np.int64(offset[i]), np.int64(labels[start + i]), patterns[start + i]
-            cells[j, COUNTS] += (label << 32) + 1
-            cells[j, OFFSETS] += place
-            cells[j, HITS] += place * label
-            cells[j, SQUARES] += (place * place + (1 << (OFFSET_BITS - 1))) >> OFFSET_BITS
-            cells[j, TOP] = max(cells[j, TOP], pattern)
-            cells[j, BOTTOM] = max(cells[j, BOTTOM], ONE_BITS - pattern)
+            row = np.uint64(i)
+            fetch(words, np.uint64(cell[row + np.uint64(_AHEAD)]) * np.uint64(WORDS))
+            combine(words, np.uint64(cell[row]) * np.uint64(WORDS), addends, ends, row)
+
+
+@jit
+def _spread(
+    labels: NDArray[np.uint8],
+    patterns: NDArray[np.int64],
+    offset: NDArray[np.float64],
+    addends: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> None:
+    """Lay out what each row adds to words COUNTS .. SQUARES, and proposes for TOP and BOTTOM."""
+    for i in range(labels.size):
+        place, label = np.int64(offset[i]), np.int64(labels[i])
+        addends[4 * i + COUNTS] = (label << 32) + 1
+        addends[4 * i + OFFSETS] = place
+        addends[4 * i + HITS] = place & -label
+        addends[4 * i + SQUARES] = (place * place + _HALF) >> OFFSET_BITS
+        ends[2 * i] = patterns[i]
+        ends[2 * i + 1] = ONE_BITS - patterns[i]
 
 
 @jit
@@ -188,3 +173,40 @@ def add(total: NDArray[np.int64], part: NDArray[np.int64]) -> None:
                 total[j, word] += part[j, word]
             for word in (TOP, BOTTOM):
                 total[j, word] = max(total[j, word], part[j, word])
+
+
+@jit
+def decode(
+    cells: NDArray[np.int64], edges: NDArray[np.float64], counts: NDArray[np.int64], sums: NDArray[np.float64]
+) -> int:
+    """Read the non-empty cells; return their number m.
+
+    counts[0..1, :m]: rows, positives. sums[0..5, :m]: sum of s, sum of s over positives, sum of s^2, upper
+    bound of the sum of abs(s_i - s_j) over ordered pairs, smallest and largest s.
+    """
+    m = 0
+    for j in range(cells.shape[0]):
+        if cells[j, COUNTS] == 0:
+            continue
+        n, k = cells[j, COUNTS] & 0xFFFFFFFF, cells[j, COUNTS] >> 32
+        base, width = edges[j], edges[j + 1] - edges[j]
+        unit = width * 2.0**-OFFSET_BITS
+        low, high = (
+            np.int64(ONE_BITS - cells[j, BOTTOM]).view(np.float64),
+            np.int64(cells[j, TOP]).view(np.float64),
+        )
+        first = unit * cells[j, OFFSETS]
+        total = min(max(n * base + first, n * low), n * high)
+        counts[0, m] = n
+        counts[1, m] = k
+        sums[0, m] = total
+        sums[1, m] = k * base + unit * cells[j, HITS]
+        sums[2, m] = n * base * base + 2.0 * base * first + width * unit * cells[j, SQUARES]
+        sums[3, m] = 0.0
+        if low < high:
+            above = min(max(total - n * low, 0.0), n * (high - low))
+            sums[3, m] = 2.0 * above * (n * (high - low) - above) / (high - low)
+        sums[4, m] = low
+        sums[5, m] = high
+        m += 1
+    return m

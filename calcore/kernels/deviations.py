@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calcore.kernels._jit import jit
+from calcore.kernels.sorting import score_of
 
 
 @jit
@@ -15,15 +16,14 @@ def absolute_deviations(
     lo: NDArray[np.float64],
     hi: NDArray[np.float64],
     starts: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    counts: NDArray[np.int64],
+    keys: NDArray[np.int64],
     cuts: NDArray[np.int64],
     centers: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Sum of abs(s_i - centers[b]) over the rows of bin b, the cells ``cuts[b]:cuts[b+1]``.
 
     A cell that does not hold the centre inside its range has all its rows on one side: abs(s - n c). In the
-    one that does, the rows ``starts[j]:starts[j+1]`` of `scores` and `counts` are read; without them
+    one that does, the sorted keys ``starts[j]:starts[j+1]`` are read; without them
     (`starts` empty) the chord of s -> abs(s - c) over [lo, hi] at the cell's mean bounds the sum from above.
     """
     out = np.empty(centers.size)
@@ -37,7 +37,7 @@ def absolute_deviations(
                 total += max(n[j] * center - s[j], 0.0)
             elif starts.size:
                 for i in range(starts[j], starts[j + 1]):
-                    total += counts[i] * abs(scores[i] - center)
+                    total += abs(score_of(keys[i]) - center)
             else:
                 above = min(max(s[j] - n[j] * lo[j], 0.0), n[j] * (hi[j] - lo[j]))
                 below = n[j] * (hi[j] - lo[j]) - above

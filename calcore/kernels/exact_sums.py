@@ -39,7 +39,7 @@ def _deposit(limbs: NDArray[np.int64], amount: int, exponent: int) -> None:
 @jit
 def _mantissa(pattern: int) -> int:
     """The m of a double m * 2^(e - 1074)."""
-    return (pattern & _FRACTION) | (np.int64(pattern >> 52 != 0) << 52)
+    return pattern & _FRACTION | (1 << 52 if pattern >> 52 else 0)
 
 
 @jit

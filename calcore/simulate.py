@@ -131,7 +131,7 @@ def true_error(shape: str, *, beta: tuple[float, float] = (1.0, 1.0)) -> float:
         return mean * b / (a + b + 1.0)
     if shape == "capped":
         mass, part = below(0.8)
-        return (mean - part) - 0.8 * (1.0 - mass)
+        return max(0.0, (mean - part) - 0.8 * (1.0 - mass))  # the difference of two equal tails may be -1e-18
     if shape == "shifted":
         mass, part = below(0.95)
         return 0.05 * mass + (1.0 - mass) - (mean - part)

@@ -113,7 +113,12 @@ def interval_text(certificate: Certificate) -> str:
 
 
 def certificate_text(
-    certificate: Certificate, *, population: str = "", bins: list[ScoreBin] | None = None, width: int = 88
+    certificate: Certificate,
+    *,
+    population: str = "",
+    data: str = "",
+    bins: list[ScoreBin] | None = None,
+    width: int = 88,
 ) -> str:
     """A certificate as text: the interval first, then what it rests on and what it is made of.
 
@@ -122,6 +127,8 @@ def certificate_text(
     certificate : Certificate
     population : str, optional
         What the rows are a sample of; named first.
+    data : str, optional
+        Where they are: file and columns.
     bins : list of ScoreBin, optional
         Adds the table of `table_text`.
     width : int
@@ -143,6 +150,8 @@ def certificate_text(
     facts.append(("Rows", f"{c.n:,}, of which {c.n_positive:,} positive"))
     facts.append(("Base rate", f"{_short(c.base_rate)}; mean score {_short(c.mean_score)}"))
     facts.append(("Method", f"{c.method}; {_bins_used(c)}{c.table}"))
+    if data:
+        facts.append(("Data", data))
     parts.append("\n".join(_fact(name, text, width) for name, text in facts))
     if c.terms:
         parts.append(_terms_text(c, width))
@@ -244,6 +253,8 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
     >>> _rounded(0.02001, 3, ROUND_CEILING), _rounded(0.02, 4, ROUND_CEILING), _rounded(0.5, 2, ROUND_FLOOR)
     ('0.021', '0.0200', '0.50')
     """
+    if value == 0.0:
+        return "0"
     return f"{Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), rounding=rounding):f}"
 
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calcore import __version__
-from calcore.cli import DONE, FAILED, exit_codes, write
+from calcore.cli.process import DONE, FAILED, exit_codes, write
 
 if TYPE_CHECKING:
-    from calcore.intake import GroupedRows, Intake
+    from calcore.files.intake import GroupedRows, Intake
     from calcore.results import Certificate
     from calcore.table import CellTable, ScoreTable
 
@@ -33,10 +33,12 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 table_app = typer.Typer(
-    help="Tables of scores and labels: build them day by day, add them up, certify them.",
+    rich_markup_mode=None,
+    help="Tables of scores: build day by day, add up, certify.",
     no_args_is_help=True,
 )
 app.add_typer(table_app, name="table")
@@ -67,13 +69,13 @@ class Shape(Enum):
 Files = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE...",
+        metavar="FILE",
         help="Parquet, Arrow/Feather, CSV (.gz), NPY, NPZ, tables of 'calcore table'; globs, directories.",
         show_default=False,
     ),
 ]
 Tables = Annotated[
-    list[str], typer.Argument(metavar="TABLE...", help="Made by 'calcore table build'.", show_default=False)
+    list[str], typer.Argument(metavar="TABLE", help="Made by 'calcore table build'.", show_default=False)
 ]
 Label = Annotated[str | None, typer.Option("--label", help="Column of the labels.", show_default=False)]
 Score = Annotated[str | None, typer.Option("--score", help="Column of the scores.", show_default=False)]
@@ -188,8 +190,8 @@ def certify(
     columns may be left out if a file has only two.
     """
     from calcore import certify as certify_rows
-    from calcore.files import InputError
-    from calcore.intake import in_words_of_the_command, take_in, take_in_groups
+    from calcore.files.intake import in_words_of_the_command, take_in, take_in_groups
+    from calcore.files.paths import InputError
 
     options: dict[str, Any] = {"delta": delta, "method": method, "variation": variation}
     options |= {"lipschitz": lipschitz, "perturbed": perturbed, "rng": seed}
@@ -235,6 +237,7 @@ def certify(
             certificate_text(
                 certificate,
                 population=given.population,
+                data=_data(given),
                 bins=score_bins(table, bins) if bins and table is not None else None,
                 width=_width(),
             )
@@ -261,14 +264,17 @@ def build(
         typer.Option(
             "--grid",
             help="Cells of scores: sqrt for rare events, logit for scores near 0 and 1; auto is linear, or "
-            "that of a table among the files. Only tables of one grid add up.",
+            "that of a table among the files.",
         ),
     ] = Grid.AUTO,
     cells: Cells = None,
     threads: Threads = None,
 ) -> int:
-    """Read predictions once and keep what a certificate needs: some 100,000 cells for any number of rows."""
-    from calcore.intake import take_in
+    """Read predictions into a table of score cells.
+
+    It is all that a certificate needs, about 100,000 cells for any number of rows. Tables of one grid add up.
+    """
+    from calcore.files.intake import take_in
     from calcore.table import CellTable
 
     with _progress() as progress:
@@ -293,7 +299,7 @@ def build(
 @table_app.command()
 @exit_codes
 def merge(tables: Tables, output: Output) -> int:
-    """Add tables of one grid up, exactly and in any order."""
+    """Add up tables of one grid, exactly and in any order."""
     total = _sum_of_tables(tables)
     total.save(output)
     _say_written(output, total)
@@ -329,8 +335,8 @@ def show(tables: Tables, bins: Bins = 10, as_json: Json = False) -> int:
 
 
 def _sum_of_tables(patterns: list[str]) -> CellTable:
-    from calcore.files import InputError, expand, shown
-    from calcore.intake import add_tables, is_table
+    from calcore.files.intake import add_tables, is_table
+    from calcore.files.paths import InputError, expand, shown
 
     paths = expand(patterns)
     for path in paths:
@@ -349,21 +355,32 @@ def _say_written(output: str, table: CellTable) -> None:
 
 
 def _count(typed: str) -> int:
-    """A number of rows as people write it: 10000000, 10_000_000, 1e7."""
-    number = float(typed)
+    """A number of rows as people write it: 10000000, 10_000_000, 1e7.
+
+    >>> _count("1e7"), _count("10_000")
+    (10000000, 10000)
+    """
+    try:
+        number = float(typed)
+    except ValueError:
+        number = 0.0
     if not (number.is_integer() and 1 <= number <= 2**53):
-        raise typer.BadParameter(f"{typed!r} is not a whole number of rows")
+        raise ValueError("needed is a whole number of rows, such as 1e7")
     return int(number)
 
 
 def _beta(typed: str) -> tuple[float, float]:
-    """``uniform`` or ``beta:A,B`` as the two parameters of a beta distribution."""
+    """``uniform`` or ``beta:A,B`` as the two parameters of a beta distribution.
+
+    >>> _beta("uniform"), _beta("beta:0.5,49.5")
+    ((1.0, 1.0), (0.5, 49.5))
+    """
     if typed == "uniform":
         return 1.0, 1.0
     try:
         a, b = (float(part) for part in typed.removeprefix("beta:").split(","))
     except ValueError:
-        raise typer.BadParameter(f"{typed!r} is neither 'uniform' nor 'beta:A,B' with two numbers") from None
+        raise ValueError("needed is 'uniform' or 'beta:A,B' with two numbers") from None
     return a, b
 
 
@@ -371,9 +388,7 @@ def _beta(typed: str) -> tuple[float, float]:
 @exit_codes
 def simulate(
     output: Output,
-    rows: Annotated[
-        int, typer.Option("--rows", help="Number of rows, e.g. 1e7.", parser=_count, metavar="N")
-    ] = 1_000_000,
+    rows: Annotated[str, typer.Option("--rows", help="Number of rows, such as 1e7.", metavar="N")] = "1e6",
     shape: Annotated[
         Shape, typer.Option("--shape", help="True rate as a function of the score; see calcore.simulate.")
     ] = Shape.CALIBRATED,
@@ -382,13 +397,18 @@ def simulate(
     ] = "uniform",
     seed: Annotated[int, typer.Option("--seed", help="Same seed, same rows.", min=0)] = 0,
 ) -> int:
-    """Write synthetic predictions whose true calibration error is known.
+    """Write synthetic predictions of known calibration error.
 
     The suffix of the file decides: Parquet, Arrow, CSV (.gz) or NPZ.
     """
-    from calcore.files import InputError, write_columns
+    from calcore.files.paths import InputError
+    from calcore.files.writing import write_columns
     from calcore.simulate import blocks, true_error
 
+    try:
+        n_rows = _count(rows)
+    except ValueError as fault:
+        raise InputError(f"--rows {rows}: {fault}") from fault
     try:
         beta = _beta(scores)
         error = true_error(shape.value, beta=beta)
@@ -398,15 +418,21 @@ def simulate(
         write_columns(
             output,
             ("label", "score"),
-            lambda: blocks(rows, shape=shape.value, beta=beta, seed=seed),
-            rows,
+            lambda: blocks(n_rows, shape=shape.value, beta=beta, seed=seed),
+            n_rows,
             progress=progress,
         )
-    write(f"{output}: {rows:,} rows, columns label and score, true calibration error {error:.6g}\n")
+    write(f"{output}: {n_rows:,} rows, columns label and score, true calibration error {error:.6g}\n")
     return DONE
 
 
 # --- what the commands share
+
+
+def _data(given: Intake | GroupedRows) -> str:
+    """Which files and columns a result is about."""
+    files = given.files[0] if len(given.files) == 1 else f"{len(given.files):,} files"
+    return files if given.label is None else f"{files}, label {given.label}, score {given.score}"
 
 
 def _name(grid: Grid) -> str | None:

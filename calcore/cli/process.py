@@ -1,8 +1,4 @@
-"""The command `calcore`: start of the process, exit codes, and what to do about missing packages.
-
-0 done; 1 a gate failed; 2 the input or the command line is at fault; 3 calcore is; 130 interrupted. What
-each command does is in `calcore.commands`, which needs typer, rich and pyarrow: the extra ``cli``.
-"""
+"""How a command ends, and how it speaks to a terminal or a pipe."""
 
 from __future__ import annotations
 
@@ -13,33 +9,23 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
-from importlib.util import find_spec
-from typing import NoReturn, ParamSpec
+from typing import ParamSpec
 
-__all__ = ["DONE", "FAILED", "INTERNAL", "INTERRUPTED", "USAGE", "complain", "exit_codes", "main"]
+__all__ = [
+    "DONE",
+    "FAILED",
+    "INTERNAL",
+    "INTERRUPTED",
+    "USAGE",
+    "complain",
+    "exit_codes",
+    "exit_on_interrupt",
+    "write",
+]
 
 DONE, FAILED, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
 
-_NEEDED = ("typer", "rich", "pyarrow")
-
 P = ParamSpec("P")
-
-
-def main() -> NoReturn:
-    """Entry point of the console script: run the command line and leave the process."""
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        complain(
-            f"the command needs {', '.join(missing)}, which {verb} not installed; type\n"
-            "  python -m pip install 'calcore-calibration[cli]'"
-        )
-        sys.exit(USAGE)
-    with _exit_on_interrupt():
-        from calcore.commands import app
-
-        app(prog_name="calcore")
-    sys.exit(DONE)
 
 
 def exit_codes(command: Callable[P, int]) -> Callable[P, None]:
@@ -52,9 +38,9 @@ def exit_codes(command: Callable[P, int]) -> Callable[P, None]:
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        from calcore.files import InputError
+        from calcore.files.paths import InputError
 
-        with _exit_on_interrupt():
+        with exit_on_interrupt():
             try:
                 code = command(*args, **kwargs)
                 _flush()
@@ -117,7 +103,7 @@ def _os_message(error: OSError) -> str:
 
 
 @contextmanager
-def _exit_on_interrupt() -> Iterator[None]:
+def exit_on_interrupt() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:

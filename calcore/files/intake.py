@@ -21,18 +21,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from calcore._validate import Rows, binary
-from calcore.files import (
-    Column,
-    InputError,
-    Source,
-    choose_columns,
-    expand,
-    find_column,
-    first_values,
-    open_source,
-    read_columns,
-    shown,
-)
+from calcore.files.columns import choose_columns, find_column, first_values, read_columns
+from calcore.files.formats import Column, Source, open_source
+from calcore.files.paths import InputError, expand, shown
 from calcore.table import CellTable, ScoreTable, grid_for
 
 __all__ = [
@@ -152,7 +143,8 @@ def take_in(
     for source, start, rows in _batches(plan, [], progress):
         if table is None:
             if held.n_rows + len(rows) <= HELD_ROWS:
-                held.add(rows)
+                with _located(source, start, plan):
+                    held.add(rows)
                 continue
             table = _cells(n_cells, grid_for(np.concatenate([*held.scores, rows.scores])))
             for labels, scores in zip(held.labels, held.scores, strict=True):
@@ -188,8 +180,9 @@ def take_in_groups(
         find_column(source, groups, "--groups")
     held = _Held()
     members: list[pa.Array] = []
-    for _, _, rows in _batches(plan, members, progress, groups):
-        held.add(rows)
+    for source, start, rows in _batches(plan, members, progress, groups):
+        with _located(source, start, plan):
+            held.add(rows)
     if held.n_rows == 0:
         raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
     kinds = {str(part.type) for part in members}
@@ -214,6 +207,8 @@ class _Held:
         self.n_rows = 0
 
     def add(self, rows: Rows) -> None:
+        for start in range(0, len(rows), _CHECK_ROWS):
+            rows.block(start, start + _CHECK_ROWS)
         self.labels.append(rows.labels)
         self.scores.append(rows.scores)
         self.n_rows += len(rows)
@@ -334,7 +329,7 @@ _KINDS = {"number": "numbers", "bool": "true and false", "text": "text", "other"
 def _batches(
     plan: _Plan, members: list[pa.Array], progress: Progress | None, groups: str | None = None
 ) -> Iterator[tuple[Source, int, Rows]]:
-    """Batches of rows, checked, with their file and the number of rows before them in it."""
+    """Batches of rows, not yet checked, with their file and the number of rows before them in it."""
     if plan.label is None or plan.score is None:
         return
     n_rows = 0
@@ -343,8 +338,6 @@ def _batches(
         for start, labels, scores, group in read_columns(source, plan.label, plan.score, groups):
             with _located(source, start, plan):
                 rows = binary(labels, scores, pos_label=plan.pos_label)
-                for first in range(0, len(rows), _CHECK_ROWS):
-                    rows.block(first, first + _CHECK_ROWS)
             _same_pair(plan, source, start, rows)
             n_rows += len(rows)
             if group is not None:
@@ -394,6 +387,7 @@ def in_words_of_the_command(message: str, label: str | None, score: str | None, 
     message = message.replace(
         "are the arguments swapped? The order is (y_true, y_prob)", "are --label and --score swapped?"
     )
+    message = re.sub(r"[;:] convert it, e\.g\. with \.astype\(float\)", "", message)
     message = re.sub(r"\bindex (\d+)", lambda match: f"data row {int(match[1]) + start + 1}", message)
     message = re.sub(r"\(and (\d+ more)\)", r"(and at least \1)", message)
     message = re.sub(r"\bpass pos_label=", "pass --pos-label ", message)

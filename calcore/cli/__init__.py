@@ -1,0 +1,35 @@
+"""The command `calcore`.
+
+Exit codes: 0 done; 1 a gate failed; 2 the input or the command line is at fault; 3 calcore is; 130
+interrupted. What each command does is in `calcore.cli.commands`, which needs typer, rich and pyarrow: the
+extra ``cli``.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from typing import NoReturn
+
+from calcore.cli.process import DONE, USAGE, complain, exit_on_interrupt
+
+__all__ = ["main"]
+
+_NEEDED = ("typer", "rich", "pyarrow")
+
+
+def main() -> NoReturn:
+    """Entry point of the console script: run the command line and leave the process."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        complain(
+            f"the command needs {', '.join(missing)}, which {verb} not installed; type\n"
+            "  python -m pip install 'calcore-calibration[cli]'"
+        )
+        sys.exit(USAGE)
+    with exit_on_interrupt():
+        from calcore.cli.commands import app
+
+        app(prog_name="calcore")
+    sys.exit(DONE)

@@ -1,0 +1,195 @@
+"""Which columns of a file are the label and the score, and their rows as NumPy arrays."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from calcore.files.formats import Column, Source, kind_of
+from calcore.files.paths import InputError, reading, shown
+
+__all__ = ["Batch", "choose_columns", "find_column", "first_values", "read_columns"]
+
+_PEEK_ROWS = 10_000
+_LISTED = 20
+
+
+def choose_columns(source: Source, label: str | None, score: str | None, *, command: str) -> tuple[str, str]:
+    """Names of the label and the score column of a file.
+
+    What is given must be there. What is not given is found if the file has exactly two columns of numbers,
+    truth values or text, and only one way to see them: one holds at most two values, the other numbers; 0/1
+    wins over any other pair of values.
+
+    Raises
+    ------
+    InputError
+        No such column (with the closest name), or more than one way: the message lists the columns
+        with their types and first values and completes `command`.
+    """
+    for option, name in (("--label", label), ("--score", score)):
+        if name is not None:
+            find_column(source, name, option)
+    if label is not None and score is not None:
+        return label, score
+    usable = [column.name for column in source.columns if column.kind != "other"]
+    if len(set(usable)) < len(usable):
+        raise InputError(f"{shown(source.path)}: several columns have the same name: {_names(source)}")
+    first = _first_rows(source, usable if len(usable) == 2 else usable[:_LISTED])
+    if first and not any(len(values) for values in first.values()):
+        raise InputError(f"{shown(source.path)}: no rows")
+    if len(usable) == 2:
+        pairs = [(a, b) for a, b in (usable, usable[::-1]) if label in (None, a) and score in (None, b)]
+        if label is None and score is None:
+            pairs = [pair for pair in pairs if _is_pair(first[pair[0]])]
+            if len(pairs) == 2:
+                pairs = [(a, b) for a, b in pairs if _is_01(first[a]) and not _is_01(first[b])]
+        if len(pairs) == 1:
+            return pairs[0]
+    label = label or next((name for name in first if name != score and _is_pair(first[name])), "LABEL")
+    score = score or next((name for name in first if name != label and _is_score(first[name])), "SCORE")
+    raise InputError(
+        f"{shown(source.path)}: which column is the label and which the score? {_listing(source, first)}\n"
+        f"Name them, for example\n  {command} --label {shlex.quote(label)} --score {shlex.quote(score)}"
+    )
+
+
+def find_column(source: Source, name: str, option: str) -> Column:
+    """The column of that name, which `option` asked for."""
+    found = [column for column in source.columns if column.name == name]
+    if len(found) == 1:
+        return found[0]
+    where = shown(source.path)
+    if found:
+        raise InputError(f"{where}: {len(found)} columns are called {shown(name)} ({option})")
+    folded = {column.name.casefold(): column.name for column in source.columns}
+    close = difflib.get_close_matches(name.casefold(), folded, n=2)
+    guess = " or ".join(shown(folded[match]) for match in close)
+    hint = f"did you mean {guess}?" if close else f"it has {_names(source)}"
+    raise InputError(f"{where}: no column {shown(name)} ({option}); {hint}")
+
+
+def _names(source: Source) -> str:
+    names = [shown(column.name) for column in source.columns]
+    more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+    return (", ".join(names[:_LISTED]) or "no columns") + more
+
+
+def _first_rows(source: Source, names: Sequence[str]) -> dict[str, pa.Array]:
+    """First rows of each column, read one by one: columns that nobody asks for need not have equal lengths."""
+    first: dict[str, pa.Array] = {}
+    with reading(source.path):
+        for name in names:
+            batch = next(source.batches([name], rows=_PEEK_ROWS), None)
+            first[name] = pa.nulls(0) if batch is None else batch.column(0)
+    return first
+
+
+def _listing(source: Source, first: dict[str, pa.Array]) -> str:
+    """The columns with their types and first values, one a line."""
+    rows = [(shown(c.name), c.type, _first_values(first.get(c.name))) for c in source.columns[:_LISTED]]
+    if not rows:
+        return "The file has no columns."
+    widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
+    lines = [f"  {name:{widths[0]}}  {kind:{widths[1]}}  {values}".rstrip() for name, kind, values in rows]
+    more = len(source.columns) - len(rows)
+    return "\n".join(["The columns are", *lines, *([f"  and {more:,} more"] if more else [])])
+
+
+def _first_values(values: pa.Array | None) -> str:
+    if values is None:
+        return ""
+    texts = [f"{v:.6g}" if isinstance(v, float) else str(v) for v in values.slice(0, 3).to_pylist()]
+    return ", ".join(shown(text if len(text) <= 24 else text[:21] + "...") for text in texts)
+
+
+def _is_pair(values: pa.Array) -> bool:
+    return kind_of(values.type) != "other" and len(values.drop_null().unique()) <= 2
+
+
+def _is_01(values: pa.Array) -> bool:
+    return kind_of(values.type) == "bool" or set(values.drop_null().unique().to_pylist()) <= {0, 1}
+
+
+def _is_score(values: pa.Array) -> bool:
+    if kind_of(values.type) != "number":
+        return False
+    numbers = _numbers(values.drop_null())
+    return bool(np.all((numbers >= -0.01) & (numbers <= 1.01)))
+
+
+class Batch(NamedTuple):
+    """Rows of a file: how many came before, labels, scores and, if asked for, what group they belong to."""
+
+    start: int
+    labels: NDArray[Any]
+    scores: NDArray[Any]
+    groups: pa.Array | None
+
+
+def read_columns(source: Source, label: str, score: str, groups: str | None = None) -> Iterator[Batch]:
+    """Labels and scores of a file, batch by batch, and groups as an Arrow array.
+
+    Numbers keep their type (decimals become float64), truth values become bool, text becomes object
+    arrays of str. Numeric columns are not copied.
+
+    Raises
+    ------
+    InputError
+        A missing value, with its 1-based data row; a column that is none of these; a damaged file.
+    """
+    start = 0
+    names = [label, score] if groups is None else [label, score, groups]
+    with reading(source.path):
+        for batch in source.batches(list(dict.fromkeys(names)), numeric=[score]):
+            for name in names:
+                _refuse_missing(source, name, batch.column(name), start)
+            labels, scores = (_to_numpy(source, name, batch.column(name)) for name in (label, score))
+            yield Batch(start, labels, scores, None if groups is None else batch.column(groups))
+            start += batch.num_rows
+
+
+def first_values(source: Source, name: str) -> list[str]:
+    """Distinct values among the first rows of a column, as text."""
+    values = _first_rows(source, [name])[name]
+    return [str(value) for value in values.drop_null().unique().to_pylist()]
+
+
+def _refuse_missing(source: Source, name: str, values: pa.Array, start: int) -> None:
+    if values.null_count:
+        row = start + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False))) + 1
+        raise InputError(f"{shown(source.path)}: column {shown(name)} has a missing value at data row {row}")
+
+
+def _to_numpy(source: Source, name: str, values: pa.Array) -> NDArray[Any]:
+    kind = kind_of(values.type)
+    if kind == "number":
+        return _numbers(values)
+    if kind == "bool":
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        truth: NDArray[Any] = values.to_numpy(zero_copy_only=False)
+        return truth
+    if kind == "text":
+        coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+        words: NDArray[Any] = np.array(coded.dictionary.to_pylist(), dtype=object)
+        labels: NDArray[Any] = words[coded.indices.to_numpy()]
+        return labels
+    raise InputError(
+        f"{shown(source.path)}: column {shown(name)} holds {values.type}, not numbers, truth values or text"
+    )
+
+
+def _numbers(values: pa.Array) -> NDArray[Any]:
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
+    numbers: NDArray[Any] = values.to_numpy(zero_copy_only=True)
+    return numbers

@@ -1,0 +1,121 @@
+"""Names of files: which ones a pattern stands for, how to show them, how to replace one as a whole."""
+
+from __future__ import annotations
+
+import glob
+import os
+import secrets
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+import pyarrow as pa
+
+__all__ = ["InputError", "expand", "reading", "reason", "replacing", "shown", "suffix_of"]
+
+
+class InputError(ValueError):
+    """A fault in what the user gave; the message names the file, the column and the data row."""
+
+
+def shown(text: str) -> str:
+    """`text` as it may go to a terminal: quoted and escaped if it holds control characters.
+
+    >>> shown("p_delay"), shown("bad\\x1b[31m")
+    ('p_delay', "'bad\\\\x1b[31m'")
+    """
+    return text if text.isprintable() else repr(text)
+
+
+def expand(patterns: Sequence[str]) -> list[str]:
+    """Paths of the files that names, globs and directories stand for.
+
+    A name of an existing file is itself; a directory is all files below it except hidden ones and those
+    whose name, or whose folder's, starts with ``_`` (as Spark and Hive mark their own); anything else is a
+    glob, ``**`` included. Names are sorted within each pattern, patterns keep their order.
+
+    Raises
+    ------
+    InputError
+        Nothing found, or the same file found twice (its rows would count twice).
+    """
+    paths: list[str] = []
+    for pattern in patterns:
+        if os.path.isdir(pattern):
+            found = _walk(pattern)
+            if not found:
+                raise InputError(f"{shown(pattern)}: no files in this directory")
+        elif os.path.lexists(pattern):
+            found = [pattern]
+        else:
+            found = []
+            for hit in sorted(glob.glob(pattern, recursive=True)):
+                found += _walk(hit) if os.path.isdir(hit) else [hit]
+            if not found:
+                fault = "no file matches" if glob.has_magic(pattern) else "no such file"
+                raise InputError(f"{shown(pattern)}: {fault}")
+        paths += found
+    seen: dict[tuple[int, int], str] = {}
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            raise InputError(f"{shown(path)}: {reason(error)}") from error
+        first = seen.setdefault((status.st_dev, status.st_ino), path)
+        if first is not path:
+            other = "" if first == path else f" (also as {shown(first)})"
+            raise InputError(f"{shown(path)}: given twice{other}; its rows would count twice")
+    return paths
+
+
+def _walk(directory: str) -> list[str]:
+    """Files below a directory, sorted; hidden and underscore names skipped at every level."""
+    found: list[str] = []
+
+    def refuse(error: OSError) -> None:
+        raise InputError(f"{shown(str(error.filename))}: {reason(error)}") from error
+
+    for folder, folders, names in os.walk(directory, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        found += [os.path.join(folder, name) for name in names if not name.startswith((".", "_"))]
+    return sorted(found)
+
+
+def reason(error: BaseException) -> str:
+    """One line of an error's message, without the errno and the path that the operating system repeats."""
+    if isinstance(error, OSError) and error.errno is not None and error.strerror:
+        return os.strerror(error.errno).lower()
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0]
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Turn whatever a reader raises about a bad file into an `InputError` that names the file."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(f"{shown(path)}: {reason(error)}") from error
+
+
+def suffix_of(path: str, known: Iterable[str]) -> str | None:
+    """The longest known suffix of a file name."""
+    name = os.path.basename(path).lower()
+    return next((suffix for suffix in sorted(known, key=len, reverse=True) if name.endswith(suffix)), None)
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """Name of a file beside `path` to write; it takes its place if all goes well, and is removed if not."""
+    folder, name = os.path.split(path)
+    part = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.part")
+    try:
+        yield part
+        os.replace(part, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(part)
+        raise

@@ -1,0 +1,102 @@
+"""Slow, obvious versions of what calcore computes. Nothing here imports calcore."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import rel_entr
+
+# --- bounds -------------------------------------------------------------------------------------------------
+#
+# The concentration inequalities of THEORY 1 and 3 in implicit form: a root in x, an inner minimum over t.
+
+
+def bernoulli_kl(q: float, p: float) -> float:
+    """kl(q, p) in nats, from `scipy.special.rel_entr`."""
+    return float(rel_entr(q, p) + rel_entr(1.0 - q, 1.0 - p))
+
+
+def kl_end(q: float, nats: float, *, upper: bool) -> float:
+    """The end of {p : kl(q, p) <= nats} by Brent's method."""
+    end = 1.0 if upper else 0.0
+    if bernoulli_kl(q, end) <= nats:
+        return end
+    return float(brentq(lambda p: bernoulli_kl(q, p) - nats, q, end - 1e-15 if upper else 1e-300, xtol=1e-16))
+
+
+def poisson_binomial(eta: Sequence[float]) -> np.ndarray:
+    """Probabilities of 0, 1, ..., n successes in n independent trials, one trial after the other."""
+    law = np.array([1.0])
+    for p in eta:
+        law = np.convolve(law, [1.0 - p, p])
+    return law
+
+
+def phi(t: float) -> float:
+    """e^t - 1 - t."""
+    return math.expm1(t) - t
+
+
+def least_over_t(function: Callable[[float], float], low: float = 1e-6, high: float = 5.0) -> float:
+    """Minimum over t: the best point of a coarse grid, then Brent between its neighbours."""
+    grid = np.geomspace(low, high, 60)
+    j = int(np.clip(np.argmin([function(t) for t in grid]), 1, grid.size - 2))
+    found = minimize_scalar(
+        function, bounds=(grid[j - 1], grid[j + 1]), method="bounded", options={"xatol": 1e-12}
+    )
+    return float(found.fun)
+
+
+def log_mgf_a(t: float, x: float) -> float:
+    """ln E exp(t (Z1 + Z2)) per row in THEORY 1.2 (a), C = 1."""
+    return t * t / 8.0 + t * x + math.log1p(x * math.expm1(-t))
+
+
+def log_mgf_b(t: float, x: float, brier: float) -> float:
+    """The same in (b); a very negative number where no distribution has this x and this Brier score."""
+    v = phi(t) / 4.0
+    inside = 1.0 - t * x + phi(t) * (math.expm1(v) / v) * brier
+    return t * x + math.log(max(inside, 1e-300))
+
+
+def upper_end(base: float, deviation: Callable[[float], float]) -> float:
+    """Largest x in [0, 2] with x - base <= deviation(x), from above on a grid and then by bisection."""
+    grid = np.linspace(0.0, 2.0, 81)
+    inside = [x - base <= deviation(x) for x in grid]
+    last = max(j for j, ok in enumerate(inside) if ok)
+    low, high = grid[last], grid[last] + 0.025
+    for _ in range(44):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if middle - base <= deviation(middle) else (low, middle)
+    return float(low)
+
+
+def lower_end(value: float, deviation: Callable[[float], float]) -> float:
+    """Smallest x in [0, 1] with value - x <= deviation(x), from below on a grid and then by bisection."""
+    grid = np.linspace(0.0, 1.0, 81)
+    first = min(j for j, x in enumerate(grid) if value - x <= deviation(x))
+    if first == 0:
+        return 0.0
+    low, high = grid[first - 1], grid[first]
+    for _ in range(44):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if value - middle <= deviation(middle) else (middle, high)
+    return float(high)
+
+
+def one_step_lower(tau: float, n: int, nats: float, brier: float) -> float:
+    """The larger of the two lower bounds of THEORY 3.1, in implicit form."""
+
+    def hoeffding(t: float, x: float) -> float:
+        return t * t / 8.0 - t * x + math.log1p(x * math.expm1(t))
+
+    def bennett(t: float, x: float) -> float:
+        return math.log1p(t * x + phi(t) * math.exp(phi(t) / 4.0) * (1.0 + t / 4.0) * brier) - t * x
+
+    def end(log_mgf: Callable[[float, float], float]) -> float:
+        return lower_end(tau, lambda x: least_over_t(lambda t: (log_mgf(t, x) + nats / n) / t))
+
+    return max(end(hoeffding), end(bennett))

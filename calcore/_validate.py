@@ -353,9 +353,9 @@ def positive_number(value: object, name: str) -> float:
 
 
 def whole_number(value: object, name: str, *, low: int) -> int:
-    """Check a whole number >= low; 5.0 is one, True is not."""
+    """Check a whole number >= low and below 2^53; 5.0 is one, True is not."""
     number = _number(value, name)
-    if not (math.isfinite(number) and number == int(number) and number >= low):
+    if not (low <= number < 2**53 and number == int(number)):
         raise ValueError(f"{name} must be a whole number >= {low}; got {_show(value)}")
     return int(number)
 
@@ -411,6 +411,8 @@ def generator(
 
 def _number(value: object, name: str) -> float:
     """A real number (Python, NumPy, 0-d array) as a float; NaN passes, for the caller's rule to refuse."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
+        return math.inf if value > 0 else -math.inf  # beyond what NumPy holds, and any use here
     array = _zero_d(value)
     if array is None or array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be a number; got {_article(value)}")

@@ -897,6 +897,7 @@ def test_no_numbers(check, value, kind):
 def test_ranges_of_numbers():
     assert nonnegative_number(0, "variation") == 0.0
     assert nonnegative_number(math.inf, "variation") == math.inf
+    assert nonnegative_number(10**400, "variation") == math.inf
     assert positive_number(np.float16(0.5), "perturbed") == 0.5
     assert whole_number(np.int8(3), "n_folds", low=2) == 3
     assert type(whole_number(5.0, "n_folds", low=2)) is int
@@ -908,7 +909,7 @@ def test_ranges_of_numbers():
         (positive_number, "perturbed", NAN, "a finite number > 0; got nan"),
     ):
         assert refusal(check, bad, name) == f"{name} must be {words}"
-    for bad in (1, 2.5, -3, NAN, math.inf):
+    for bad in (1, 2.5, -3, NAN, math.inf, 2**53, -(10**30)):
         with pytest.raises(ValueError, match=rf"^n_folds must be a whole number >= 2; got {bad}$"):
             whole_number(bad, "n_folds", low=2)
 

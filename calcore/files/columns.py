@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,7 +82,7 @@ def _names(source: Source) -> str:
 
 
 def _first_rows(source: Source, names: Sequence[str]) -> dict[str, pa.Array]:
-    """First rows of each column, read one by one: columns that nobody asks for need not have equal lengths."""
+    """First rows of each column, read one by one: those that nobody asks for need not have equal lengths."""
     first: dict[str, pa.Array] = {}
     with reading(source.path):
         for name in names:
@@ -148,6 +148,8 @@ def read_columns(source: Source, label: str, score: str, groups: str | None = No
     names = [label, score] if groups is None else [label, score, groups]
     with reading(source.path):
         for batch in source.batches(list(dict.fromkeys(names)), numeric=[score]):
+            if batch.num_rows == 0:
+                continue
             for name in names:
                 _refuse_missing(source, name, batch.column(name), start)
             labels, scores = (_to_numpy(source, name, batch.column(name)) for name in (label, score))

@@ -70,7 +70,7 @@ class Source:
     def batches(
         self, names: Sequence[str], *, numeric: Sequence[str] = (), rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
-        """The named columns, at most `rows` rows at a time; `numeric` become numbers where the file is text."""
+        """The named columns, at most `rows` rows at a time; `numeric` are read as numbers from text files."""
         raise NotImplementedError
 
     def _take_schema(self, schema: pa.Schema) -> None:
@@ -308,6 +308,12 @@ class _Npz(Source):
     def batches(
         self, names: Sequence[str], *, numeric: Sequence[str] = (), rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
+        for name in names:
+            if name not in self._rows:
+                kind = next(column.type for column in self.columns if column.name == name)
+                raise InputError(
+                    f"{shown(self.path)}: column {shown(name)} holds {kind}, not one value per row"
+                )
         lengths = [self._rows[name] for name in names]
         if len(set(lengths)) > 1:
             sizes = ", ".join(f"{shown(name)} has {n}" for name, n in zip(names, lengths, strict=True))

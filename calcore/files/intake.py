@@ -41,6 +41,7 @@ HELD_ROWS = 1_000_000
 """Up to this many rows are sorted, as `calcore.table.tabulate` does; more go through cells."""
 
 _CHECK_ROWS = 1 << 16
+_SAMPLE = 1 << 16
 
 Progress = Callable[[float, int], None]
 """Called with the fraction of the bytes and the number of rows read so far."""
@@ -141,22 +142,18 @@ def take_in(
         table = _cells(n_cells, grid or "linear")
     held = _Held()
     for source, start, rows in _batches(plan, [], progress):
-        if table is None:
-            if held.n_rows + len(rows) <= HELD_ROWS:
-                with _located(source, start, plan):
-                    held.add(rows)
-                continue
-            table = _cells(n_cells, grid_for(np.concatenate([*held.scores, rows.scores])))
-            for labels, scores in zip(held.labels, held.scores, strict=True):
-                table.update(labels, scores, pos_label=plan.pos_label, n_threads=n_threads)
-            held = _Held()
         with _located(source, start, plan):
-            table.update(rows.labels, rows.scores, pos_label=plan.pos_label, n_threads=n_threads)
-    done: ScoreTable | CellTable
-    done = held.sorted(plan.pos_label) if table is None else table
-    if done.n == 0:
+            if table is not None:
+                table.update(rows.labels, rows.scores, pos_label=plan.pos_label, n_threads=n_threads)
+            else:
+                held.add(rows)
+                if held.n_rows > HELD_ROWS:
+                    table = held.poured(plan.pos_label, n_threads)
+    if table is None and held.n_rows:
+        return Intake(held.sorted(plan.pos_label), plan.files, plan.label, plan.score, plan.population)
+    if table is None or table.n == 0:
         raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
-    return Intake(done, plan.files, plan.label, plan.score, plan.population)
+    return Intake(table, plan.files, plan.label, plan.score, plan.population)
 
 
 def take_in_groups(
@@ -199,7 +196,7 @@ def take_in_groups(
 
 
 class _Held:
-    """Rows kept as they came, with nothing lost for the certificate: types, and scores that need clipping."""
+    """Rows kept as they came, checked: types and scores that need clipping are not lost for the table."""
 
     def __init__(self) -> None:
         self.labels: list[NDArray[Any]] = []
@@ -215,14 +212,23 @@ class _Held:
 
     def columns(self) -> tuple[NDArray[Any], NDArray[Any]]:
         scores = self.scores
-        if (
-            len({part.dtype for part in scores}) > 1
-        ):  # what is a rounding error in float32 is a fault in float64
+        if len({part.dtype for part in scores}) > 1:
+            # What is a rounding error in float32 would be a fault once it is float64.
             scores = [np.clip(part, 0, 1) for part in scores]
         return np.concatenate(self.labels), np.concatenate(scores)
 
     def sorted(self, pos_label: Any) -> ScoreTable:
         return ScoreTable(*self.columns(), pos_label=pos_label)
+
+    def poured(self, pos_label: Any, n_threads: int | None) -> CellTable:
+        """The rows in cells of the grid that suits their scores; nothing is held any longer."""
+        step = max(1, self.n_rows // _SAMPLE)
+        sample = np.concatenate([part[::step] for part in self.scores]).astype(np.float64)
+        table = CellTable(grid=grid_for(np.clip(sample, 0.0, 1.0)))
+        for labels, scores in zip(self.labels, self.scores, strict=True):
+            table.update(labels, scores, pos_label=pos_label, n_threads=n_threads)
+        self.labels, self.scores = [], []
+        return table
 
 
 def _cells(n_cells: int | None, grid: Any) -> CellTable:

@@ -31,9 +31,9 @@ def shown(text: str) -> str:
 def expand(patterns: Sequence[str]) -> list[str]:
     """Paths of the files that names, globs and directories stand for.
 
-    A name of an existing file is itself; a directory is all files below it except hidden ones and those
-    whose name, or whose folder's, starts with ``_`` (as Spark and Hive mark their own); anything else is a
-    glob, ``**`` included. Names are sorted within each pattern, patterns keep their order.
+    A name of an existing file is itself; a directory is all files below it; anything else is a glob, ``**``
+    included. Directories and globs skip what is hidden, and names with ``_`` at their start or at that of a
+    folder. Names are sorted within each pattern, patterns keep their order.
 
     Raises
     ------
@@ -51,7 +51,8 @@ def expand(patterns: Sequence[str]) -> list[str]:
         else:
             found = []
             for hit in sorted(glob.glob(pattern, recursive=True)):
-                found += _walk(hit) if os.path.isdir(hit) else [hit]
+                if not _is_private(hit) or _is_private(pattern):
+                    found += _walk(hit) if os.path.isdir(hit) else [hit]
             if not found:
                 fault = "no file matches" if glob.has_magic(pattern) else "no such file"
                 raise InputError(f"{shown(pattern)}: {fault}")
@@ -62,11 +63,18 @@ def expand(patterns: Sequence[str]) -> list[str]:
             status = os.stat(path)
         except OSError as error:
             raise InputError(f"{shown(path)}: {reason(error)}") from error
-        first = seen.setdefault((status.st_dev, status.st_ino), path)
-        if first is not path:
+        key = status.st_dev, status.st_ino
+        if key in seen:
+            first = seen[key]
             other = "" if first == path else f" (also as {shown(first)})"
             raise InputError(f"{shown(path)}: given twice{other}; its rows would count twice")
+        seen[key] = path
     return paths
+
+
+def _is_private(path: str) -> bool:
+    """Whether a part of a path starts with an underscore, as Spark and Hive name what is not data."""
+    return any(part.startswith("_") for part in path.split(os.sep))
 
 
 def _walk(directory: str) -> list[str]:

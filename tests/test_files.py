@@ -1,0 +1,677 @@
+"""Files: every format gives the same rows, in bounded batches; every fault names file, column and row."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from pyarrow import csv as arrow_csv
+from pyarrow import feather, ipc, parquet
+
+import calcore
+from calcore.files import (
+    InputError,
+    choose_columns,
+    expand,
+    formats,
+    intake,
+    open_source,
+    read_columns,
+    take_in,
+    take_in_groups,
+    write_columns,
+)
+from calcore.files.paths import replacing
+
+SEED = 20240612
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def columns(n: int) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+    rng = np.random.default_rng(SEED)
+    scores = rng.random(n)
+    return (rng.random(n) < scores).astype(np.uint8), scores
+
+
+def table(n: int) -> pa.Table:
+    labels, scores = columns(n)
+    return pa.table({"id": np.arange(n), "late": labels, "p": scores})
+
+
+def write_csv(path: str, rows: pa.Table, delimiter: str = ",") -> None:
+    options = arrow_csv.WriteOptions(delimiter=delimiter)
+    if path.endswith(".gz"):
+        with pa.CompressedOutputStream(path, "gzip") as sink:
+            arrow_csv.write_csv(rows, sink, options)
+    else:
+        arrow_csv.write_csv(rows, path, options)
+
+
+def write_stream(path: str, rows: pa.Table) -> None:
+    with pa.OSFile(path, "wb") as sink, ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows, max_chunksize=300)
+
+
+def write_arrow(path: str, rows: pa.Table) -> None:
+    with pa.OSFile(path, "wb") as sink, ipc.new_file(sink, rows.schema) as writer:
+        writer.write_table(rows)
+
+
+def write_structured(path: str, rows: pa.Table) -> None:
+    array = np.zeros(len(rows), [("id", ">i4"), ("late", "?"), ("p", "<f8")])
+    for name in rows.column_names:
+        array[name] = rows[name].to_numpy()
+    np.save(path, array)
+
+
+def as_arrays(rows: pa.Table) -> dict[str, NDArray[Any]]:
+    return {name: rows[name].to_numpy() for name in rows.column_names}
+
+
+WRITERS: dict[str, Callable[[str, pa.Table], None]] = {
+    "rows.parquet": lambda path, rows: parquet.write_table(rows, path, row_group_size=700),
+    "rows.pq": lambda path, rows: parquet.write_table(rows, path, compression="zstd"),
+    "rows.arrow": write_arrow,
+    "rows.arrows": write_stream,
+    "rows.feather": lambda path, rows: feather.write_feather(rows, path, compression="lz4"),
+    "rows.csv": write_csv,
+    "rows.CSV": write_csv,
+    "rows.csv.gz": write_csv,
+    "rows.tsv": lambda path, rows: write_csv(path, rows, "\t"),
+    "semicolons.csv": lambda path, rows: write_csv(path, rows, ";"),
+    "rows.npy": write_structured,
+    "rows.npz": lambda path, rows: np.savez(path, **as_arrays(rows)),
+    "packed.npz": lambda path, rows: np.savez_compressed(path, **as_arrays(rows)),
+}
+
+
+def read(path: str, label: str = "late", score: str = "p") -> tuple[NDArray[Any], NDArray[Any]]:
+    batches = list(read_columns(open_source(path), label, score))
+    assert [batch.start for batch in batches] == list(
+        np.cumsum([0, *(len(batch.scores) for batch in batches[:-1])])
+    )
+    return np.concatenate([b.labels for b in batches]), np.concatenate([b.scores for b in batches])
+
+
+class TestFormats:
+    @pytest.mark.parametrize("name", WRITERS)
+    def test_gives_the_rows(self, name: str) -> None:
+        WRITERS[name](name, table(2000))
+        labels, scores = read(name)
+        expected_labels, expected_scores = columns(2000)
+        assert np.array_equal(labels, expected_labels)
+        assert np.array_equal(scores, expected_scores)
+        assert [column.name for column in open_source(name).columns] == ["id", "late", "p"]
+        assert open_source(name).n_rows in (2000, None)
+
+    @pytest.mark.parametrize("name", WRITERS)
+    def test_batches_are_bounded_and_progress_reaches_the_end(
+        self, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(formats, "_CSV_BLOCK", 4096)
+        WRITERS[name](name, table(2000))
+        source = open_source(name)
+        sizes, progress = [], []
+        for batch in source.batches(["p"], rows=333):
+            sizes.append(batch.num_rows)
+            progress.append(source.progress)
+        assert sum(sizes) == 2000
+        assert max(sizes) <= 333
+        assert len(sizes) >= 7
+        assert progress == sorted(progress)
+        assert progress[-1] >= 0.999
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        n=st.integers(1, 60), rows=st.integers(1, 70), fortran=st.booleans(), seed=st.integers(0, 2**32 - 1)
+    )
+    def test_any_array_in_any_batches(self, n: int, rows: int, fortran: bool, seed: int) -> None:
+        array = np.random.default_rng(seed).random((n, 3))
+        np.save("any.npy", np.asfortranarray(array) if fortran else array)
+        source = open_source("any.npy")
+        batches = list(source.batches(["2", "0"], rows=rows))
+        assert [len(batch) for batch in batches] == [min(rows, n - i) for i in range(0, n, rows)]
+        for name, j in (("2", 2), ("0", 0)):
+            assert np.array_equal(np.concatenate([b.column(name).to_numpy() for b in batches]), array[:, j])
+
+    @pytest.mark.parametrize("dtype", ["?", "<i1", ">i4", "<u8", "<f2", ">f4", "<f8"])
+    @pytest.mark.parametrize("name", ["a.npz", "a.npy"])
+    def test_numpy_types_survive(self, name: str, dtype: str) -> None:
+        values = np.array([0, 1, 1], dtype)
+        if name == "a.npz":
+            np.savez(name, y=values, p=values)
+        else:
+            array = np.zeros(3, [("y", dtype), ("p", dtype)])
+            array["y"] = array["p"] = values
+            np.save(name, array)
+        labels, scores = read(name, "y", "p")
+        assert labels.dtype == scores.dtype == np.dtype(dtype).newbyteorder("=")
+        assert labels.tolist() == values.tolist()
+
+    @pytest.mark.parametrize(
+        ("values", "expected"),
+        [
+            (pa.array([True, False, True]), [True, False, True]),
+            (pa.array([0.5, 1.0, 0.25], pa.float32()), [0.5, 1.0, 0.25]),
+            (pa.array([Decimal("0.25"), Decimal("0.50"), Decimal("1.00")]), [0.25, 0.5, 1.0]),
+            (pa.array(["a", "b", "a"]), ["a", "b", "a"]),
+            (pa.array(["a", "b", "a"], pa.large_string()), ["a", "b", "a"]),
+            (pa.array(["a", "b", "a"]).dictionary_encode(), ["a", "b", "a"]),
+            (pa.array([1, 0, 1]).dictionary_encode(), [1, 0, 1]),
+            (pa.array([True, False, True]).dictionary_encode(), [True, False, True]),
+        ],
+    )
+    def test_arrow_types(self, values: pa.Array, expected: list[Any]) -> None:
+        write_arrow("a.arrow", pa.table({"y": values, "p": [0.1, 0.2, 0.3]}))
+        labels, _ = read("a.arrow", "y", "p")
+        assert labels.tolist() == expected
+
+    def test_types_of_csv_do_not_come_from_the_first_rows_alone(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(formats, "_CSV_BLOCK", 64)
+        Path("a.csv").write_text("y,p\n" + "1,0\n0,1\n" * 30 + "1,0.5\n0,5e-1\n")
+        _, scores = read("a.csv", "y", "p")
+        assert scores[-3:].tolist() == [1.0, 0.5, 0.5]
+
+    def test_csv_as_spreadsheets_write_it(self) -> None:
+        Path("a.csv").write_bytes(b'\xef\xbb\xbf"y","p q"\r\n1,0.5\r\n\r\n0,"0.25"\r\n')
+        labels, scores = read("a.csv", "y", "p q")
+        assert labels.tolist() == [1, 0]
+        assert scores.tolist() == [0.5, 0.25]
+
+    def test_a_column_may_be_label_and_group_or_score_at_once(self) -> None:
+        np.savez("a.npz", y=np.array([0, 1]))
+        labels, scores = read("a.npz", "y", "y")
+        assert labels.tolist() == scores.tolist() == [0, 1]
+
+    def test_population_is_taken_from_the_metadata(self) -> None:
+        rows = table(10).replace_schema_metadata({"population": "visitors of May"})
+        parquet.write_table(rows, "a.parquet")
+        write_arrow("a.arrow", rows)
+        assert open_source("a.parquet").population == "visitors of May"
+        assert open_source("a.arrow").population == "visitors of May"
+        assert take_in(["a.parquet", "a.arrow"], label="late", score="p").population == "visitors of May"
+        write_arrow("b.arrow", table(10))
+        assert take_in(["a.parquet", "b.arrow"], label="late", score="p").population == ""
+
+
+class TestPaths:
+    def test_directories_are_searched_in_order_without_hidden_files(self) -> None:
+        for name in (
+            "d/b.csv",
+            "d/a.csv",
+            "d/k=1/c.csv",
+            "d/.x.csv",
+            "d/_SUCCESS",
+            "d/_tmp/x.csv",
+            "d/.h/x.csv",
+        ):
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            Path(name).touch()
+        assert expand(["d"]) == ["d/a.csv", "d/b.csv", "d/k=1/c.csv"]
+        assert expand(["d/*.csv"]) == ["d/a.csv", "d/b.csv"]
+        assert expand(["d/**/*.csv"]) == ["d/a.csv", "d/b.csv", "d/k=1/c.csv"]
+        assert expand(["d/k*", "d/b.csv"]) == ["d/k=1/c.csv", "d/b.csv"]
+
+    def test_a_file_with_the_name_of_a_glob_is_itself(self) -> None:
+        Path("a[1].csv").touch()
+        Path("a1.csv").touch()
+        assert expand(["a[1].csv"]) == ["a[1].csv"]
+
+    @pytest.mark.parametrize(
+        ("patterns", "message"),
+        [
+            (["none.csv"], "none.csv: no such file"),
+            (["*.parquet"], r"\*.parquet: no file matches"),
+            (["empty"], "empty: no files in this directory"),
+            (["a.csv", "a.csv"], "a.csv: given twice; its rows would count twice"),
+            (["a.csv", "./a.csv"], r"\./a.csv: given twice \(also as a.csv\)"),
+            (["*.csv"], r"link.csv: given twice \(also as a.csv\)"),
+            (["broken"], "broken: no such file or directory"),
+        ],
+    )
+    def test_nothing_and_twice_are_faults(self, patterns: list[str], message: str) -> None:
+        Path("empty").mkdir()
+        Path("a.csv").touch()
+        Path("link.csv").symlink_to("a.csv")
+        Path("broken").symlink_to("nowhere")
+        with pytest.raises(InputError, match=message):
+            expand(patterns)
+
+
+class TestDamage:
+    @pytest.mark.parametrize("keep", [0, 7, 0.5, 0.98])
+    @pytest.mark.parametrize("name", [n for n in WRITERS if "csv" not in n.lower() and "tsv" not in n])
+    def test_a_file_cut_short_is_named(self, name: str, keep: float) -> None:
+        WRITERS[name](name, table(2000))
+        content = Path(name).read_bytes()
+        Path(name).write_bytes(content[: int(keep * len(content)) if keep < 1 else int(keep)])
+        with pytest.raises(InputError, match=f"^{name}: "):
+            read(name)
+
+    def test_a_flipped_byte_in_an_archive_is_noticed(self) -> None:
+        np.savez("a.npz", y=np.zeros(1000, np.uint8), p=np.zeros(1000))
+        with zipfile.ZipFile("a.npz") as archive:
+            offset = archive.getinfo("p.npy").header_offset
+        content = bytearray(Path("a.npz").read_bytes())
+        content[offset + 4000] ^= 1
+        Path("a.npz").write_bytes(content)
+        with pytest.raises(InputError, match=r"^a\.npz: Bad CRC-32"):
+            read("a.npz", "y", "p")
+
+    def test_a_gzip_cut_short_is_named(self) -> None:
+        Path("a.csv.gz").write_bytes(gzip.compress(b"y,p\n" + b"1,0.5\n" * 100_000)[:-200])
+        with pytest.raises(InputError, match=r"^a\.csv\.gz: "):
+            read("a.csv.gz", "y", "p")
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("", "Empty CSV file"),
+            ("y,p\n1,0.5\n0,x\n", "column p must hold numbers; got 'x' at data row 2"),
+            ("y,p\n1,0.5\n\n\n0,0,5\n", "data row 2 has 3 values where the header has 2"),
+            ("y,p\n1\n", "data row 1 has 1 values where the header has 2"),
+            ("y,p\n1,0.5\n0,\n", "column p has a missing value at data row 2"),
+            ("0.5,1\n0.25,0\n", "the first line must name the columns; got 0.5,1"),
+        ],
+    )
+    def test_csv_faults_have_their_data_row(self, text: str, message: str) -> None:
+        Path("a.csv").write_text(text)
+        with pytest.raises(InputError, match=f"^a.csv: {message}"):
+            read("a.csv", "y", "p")
+
+    @pytest.mark.parametrize(
+        ("rows", "bad", "message"),
+        [
+            ("1,0.5\n", "1.5,0.5\n", "column y holds whole numbers before; got '1.5' at data row 1001"),
+            ("true,0.5\n", "2,0.5\n", "column y holds true or false before; got '2' at data row 1001"),
+            ("1,0.5\n", "1,none\n", "column p must hold numbers; got 'none' at data row 1001"),
+        ],
+    )
+    def test_csv_faults_in_later_blocks(
+        self, rows: str, bad: str, message: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(formats, "_CSV_BLOCK", 256)
+        Path("a.csv").write_text("y,p\n" + rows * 1000 + bad)
+        with pytest.raises(InputError, match=f"^a.csv: {message}"):
+            read("a.csv", "y", "p")
+
+    def test_a_missing_value_has_its_data_row_in_the_file(self) -> None:
+        n = formats.BATCH_ROWS + 10
+        values = np.full(n, 0.5)
+        mask = np.zeros(n, bool)
+        mask[[formats.BATCH_ROWS + 4, formats.BATCH_ROWS + 7]] = True
+        parquet.write_table(pa.table({"y": np.zeros(n, bool), "p": pa.array(values, mask=mask)}), "a.parquet")
+        with pytest.raises(
+            InputError, match=f"^a.parquet: column p has a missing value at data row {n - 5}$"
+        ):
+            read("a.parquet", "y", "p")
+
+    @pytest.mark.parametrize(
+        ("save", "message"),
+        [
+            (lambda: np.save("a.npy", np.zeros(3)), r"needs a 2-D array .* got shape \(3,\)"),
+            (lambda: np.save("a.npy", np.zeros((2, 2, 2))), "needs a 2-D array"),
+            (lambda: np.save("a.npy", np.array([[0, "x"]], object)), "Python objects"),
+        ],
+    )
+    def test_arrays_that_are_no_columns(self, save: Callable[[], None], message: str) -> None:
+        save()
+        with pytest.raises(InputError, match=f"^a.npy: .*{message}"):
+            open_source("a.npy")
+
+    def test_archives_with_unequal_columns(self) -> None:
+        np.savez("a.npz", y=np.zeros(3), p=np.zeros(4), m=np.zeros((2, 2)))
+        with pytest.raises(
+            InputError, match=r"^a.npz: columns must have equal lengths; y has 3, p has 4 rows"
+        ):
+            read("a.npz", "y", "p")
+        with pytest.raises(
+            InputError, match=r"^a.npz: column m holds float64 of shape \(2, 2\), not one value per row"
+        ):
+            read("a.npz", "y", "m")
+
+    def test_columns_of_other_types_are_named(self) -> None:
+        write_arrow("a.arrow", pa.table({"y": pa.array([[1], [0]]), "p": [0.5, 0.5]}))
+        with pytest.raises(InputError, match=r"^a.arrow: column y holds list<.*>, not numbers"):
+            read("a.arrow", "y", "p")
+
+    def test_unknown_kind_of_file(self) -> None:
+        Path("a.txt").touch()
+        with pytest.raises(InputError, match=r"^a.txt: unknown kind of file; readable are \.parquet, "):
+            open_source("a.txt")
+
+
+class TestChoice:
+    def choose(self, *, label: str | None = None, score: str | None = None, **data: Any) -> tuple[str, str]:
+        parquet.write_table(pa.table(data), "a.parquet")
+        return choose_columns(open_source("a.parquet"), label, score, command="calcore certify a.parquet")
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            {"p": [0.25, 0.5, 0.75], "y": [0, 1, 1]},
+            {"y": [True, False, True], "p": [0.25, 0.5, 0.75]},
+            {"y": ["no", "yes", "no"], "p": [0.25, 0.5, 0.75]},
+            {"y": [1, 0, 1], "p": [0.25, 0.5, 0.25]},  # both two-valued: 0/1 wins
+            {"y": [1, 0, 1], "p": [0.25, 1.5, 7.0]},  # a fault of the rows, not of the choice
+            {"y": [1, 1, 1], "p": [0.25, 0.5, 0.75]},
+        ],
+    )
+    def test_two_columns_need_no_names(self, data: dict[str, Any]) -> None:
+        assert self.choose(**data) == ("y", "p")
+        assert self.choose(**data, label="y") == ("y", "p")
+        assert self.choose(**data, score="p") == ("y", "p")
+
+    def test_columns_that_can_be_neither_are_left_out(self) -> None:
+        assert self.choose(y=[1, 0], when=pa.array([1, 2], pa.date32()), p=[0.1, 0.2]) == ("y", "p")
+
+    def test_one_name_decides_even_if_values_do_not(self) -> None:
+        assert self.choose(a=[1, 0], b=[0, 1], score="a") == ("b", "a")
+
+    @pytest.mark.parametrize(
+        "data", [{"a": [1, 0], "b": [0, 1]}, {"a": [0.1, 0.2, 0.3], "b": [0.1, 0.2, 0.3]}]
+    )
+    def test_two_ways_to_see_it_are_not_guessed(self, data: dict[str, Any]) -> None:
+        with pytest.raises(InputError, match="which column is the label and which the score"):
+            self.choose(**data)
+
+    def test_the_message_lists_the_columns_and_completes_the_command(self) -> None:
+        with pytest.raises(InputError) as caught:
+            self.choose(
+                id=[7, 8, 9], **{"is late": [True, False, True]}, p=[0.25, 1 / 3, 0.75], day=["a", "b", "c"]
+            )
+        assert str(caught.value).splitlines() == [
+            "a.parquet: which column is the label and which the score? The columns are",
+            "  id       int64   7, 8, 9",
+            "  is late  bool    True, False, True",
+            "  p        double  0.25, 0.333333, 0.75",
+            "  day      string  a, b, c",
+            "Name them, for example",
+            "  calcore certify a.parquet --label 'is late' --score p",
+        ]
+
+    def test_wide_files_are_not_listed_in_full(self) -> None:
+        with pytest.raises(InputError) as caught:
+            self.choose(**{f"x{j}": [0.5] for j in range(100)})
+        assert len(str(caught.value).splitlines()) == 24
+        assert "  and 80 more" in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("label", "hint"),
+        [
+            ("delayd", "did you mean delayed?"),
+            ("DELAYED", "did you mean delayed?"),
+            ("zzz", "it has delayed, p"),
+        ],
+    )
+    def test_a_wrong_name_brings_the_close_one(self, label: str, hint: str) -> None:
+        with pytest.raises(InputError) as caught:
+            self.choose(delayed=[0, 1], p=[0.5, 0.5], label=label)
+        assert str(caught.value) == f"a.parquet: no column {label} (--label); {hint}"
+
+    def test_names_given_twice(self) -> None:
+        rows = pa.Table.from_arrays(
+            [pa.array([0, 1]), pa.array([0, 1]), pa.array([0.5, 0.5])], ["y", "y", "p"]
+        )
+        write_arrow("a.arrow", rows)
+        with pytest.raises(InputError, match=r"2 columns are called y \(--label\)"):
+            choose_columns(open_source("a.arrow"), "y", "p", command="")
+        with pytest.raises(InputError, match="several columns have the same name: y, y, p"):
+            choose_columns(open_source("a.arrow"), None, None, command="")
+
+    @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.npz", "a.npy", "a.arrow"])
+    def test_files_without_rows(self, name: str) -> None:
+        rows = table(0)
+        {"a.csv": lambda: Path("a.csv").write_text("y,p\n")}.get(
+            name, lambda: WRITERS[f"rows{name[1:]}"](name, rows)
+        )()
+        with pytest.raises(InputError, match=f"^{name}: no rows$"):
+            take_in([name])
+        with pytest.raises(InputError, match=f"^{name}: no rows$"):
+            take_in([name], label="y" if name == "a.csv" else "late", score="p")
+
+
+class TestIntake:
+    @pytest.mark.parametrize("name", WRITERS)
+    def test_small_inputs_give_what_python_gives(self, name: str) -> None:
+        WRITERS[name](name, table(3000))
+        given = take_in([name], label="late", score="p")
+        labels, scores = columns(3000)
+        assert isinstance(given.table, calcore.ScoreTable)
+        expected = calcore.certify(labels, scores, rng=3)
+        assert calcore.certify(given.table, rng=3).to_dict() == expected.to_dict()
+
+    @pytest.mark.parametrize("size", [999, 1000, 1001, 1777])
+    def test_beyond_the_limit_rows_go_into_cells(self, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(intake, "HELD_ROWS", 1000)
+        for i, part in enumerate(np.split(np.arange(size), [300, 700])):
+            parquet.write_table(table(size).take(pa.array(part)), f"{i}.parquet")
+        given = take_in(["*.parquet"], label="late", score="p")
+        labels, scores = columns(size)
+        assert given.table.n == size
+        assert given.table.n_positive == labels.sum()
+        assert isinstance(given.table, calcore.ScoreTable) == (size <= 1000)
+        if isinstance(given.table, calcore.CellTable):
+            expected = calcore.CellTable().update(labels, scores)
+            assert all(map(np.array_equal, given.table.cells(), expected.cells()))
+
+    def test_a_grid_asked_for_is_used_at_once(self) -> None:
+        parquet.write_table(table(100), "a.parquet")
+        assert (
+            take_in(["a.parquet"], label="late", score="p", grid="sqrt").table.describe()
+            == "100800 sqrt cells"
+        )
+        assert (
+            take_in(["a.parquet"], label="late", score="p", n_cells=50).table.describe() == "50 linear cells"
+        )
+
+    def test_rare_events_get_a_fine_grid(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(intake, "HELD_ROWS", 20_000)
+        scores = np.random.default_rng(SEED).beta(0.2, 199.8, 30_000)
+        parquet.write_table(pa.table({"y": scores > 0.001, "p": scores}), "a.parquet")
+        given = take_in(["a.parquet"])
+        assert isinstance(given.table, calcore.CellTable)
+        assert given.table.grid != "linear"
+
+    @pytest.mark.parametrize("held", [10, 10_000])
+    @pytest.mark.parametrize(
+        ("bad", "message"),
+        [
+            ({"p": 1.5}, r"column p must lie in \[0, 1\]; got 1\.5 at data row 1235$"),
+            ({"p": float("nan")}, r"column p must lie in \[0, 1\]; got nan at data row 1235"),
+            ({"y": 2}, "column y must hold labels 0/1 or -1/.1; got 2 at data row 1235"),
+            ({"y": -1}, "column y must hold .* got -1 at data row 1235"),
+        ],
+    )
+    def test_faults_are_located_before_and_after_the_limit(
+        self, held: int, bad: dict[str, float], message: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(intake, "HELD_ROWS", held)
+        monkeypatch.setattr(formats, "_CSV_BLOCK", 1000)
+        rows: dict[str, NDArray[Any]] = {"y": np.tile([0, 1], 1000), "p": np.full(2000, 0.5)}
+        write_csv("good.csv", pa.table(rows))
+        for name, value in bad.items():
+            rows[name][1234] = value
+        write_csv("z.csv", pa.table(rows))
+        with pytest.raises(InputError, match=f"^z.csv: {message}"):
+            take_in(["good.csv", "z.csv"])
+
+    def test_labels_have_one_meaning_in_all_files(self) -> None:
+        for name, labels in (("a", [0, 1]), ("b", [True, True]), ("c", [1, -1])):
+            parquet.write_table(pa.table({"y": labels, "p": [0.5, 0.25]}), f"{name}.parquet")
+        assert take_in(["a.parquet", "b.parquet"]).table.n_positive == 3
+        message = r"^c.parquet: column y must hold two labels; got -1 at data row 2 beside 1 and 0 \(from a"
+        with pytest.raises(InputError, match=message):
+            take_in(["a.parquet", "c.parquet"])
+
+    @pytest.mark.parametrize(
+        ("labels", "pos_label", "positives"),
+        [
+            (["no", "yes", "yes"], "yes", 2),
+            ([1, 2, 2], "2", 2),
+            ([1, 2, 2], "1", 1),
+            ([True, False, True], "false", 1),
+            (["a", "b", "b"], "b", 2),
+        ],
+    )
+    def test_positive_label_as_typed(self, labels: list[Any], pos_label: str, positives: int) -> None:
+        parquet.write_table(pa.table({"y": labels, "p": [0.5, 0.25, 0.75]}), "a.parquet")
+        assert take_in(["a.parquet"], pos_label=pos_label).table.n_positive == positives
+        grouped = take_in_groups(["a.parquet"], "p", label="y", score="p", pos_label=pos_label)
+        assert (
+            calcore.ScoreTable(grouped.labels, grouped.scores, pos_label=grouped.pos_label).n_positive
+            == positives
+        )
+
+    @pytest.mark.parametrize(
+        ("labels", "pos_label", "message"),
+        [
+            (["no", "yes"], None, r"holds text \(no, yes\): say which label is positive, .* --pos-label no"),
+            (["no", "yes"], "Yes", "--pos-label must be one of the labels of y .*; got 'Yes'"),
+            ([1, 2], "two", "--pos-label two: column y holds numbers"),
+            ([True, False], "2", "--pos-label 2: column y holds true and false"),
+            ([1, 2], None, "column y must hold labels .* pass --pos-label 2 if 2 is the positive class"),
+        ],
+    )
+    def test_positive_label_faults(self, labels: list[Any], pos_label: str | None, message: str) -> None:
+        parquet.write_table(pa.table({"y": labels, "p": [0.5, 0.25]}), "a.parquet")
+        with pytest.raises(InputError, match=message):
+            take_in(["a.parquet"], label="y", score="p", pos_label=pos_label)
+
+    def test_rounding_errors_are_clipped_by_the_rule_of_their_own_type(self) -> None:
+        parquet.write_table(
+            pa.table({"y": [1, 0], "p": pa.array([1.0000001, 0.5], pa.float32())}), "a.parquet"
+        )
+        parquet.write_table(pa.table({"y": [1, 0], "p": [0.25, 0.5]}), "b.parquet")
+        assert take_in(["a.parquet"]).table.n_clipped == 1
+        assert take_in(["a.parquet", "b.parquet"]).table.n == 4
+        assert take_in(["a.parquet", "b.parquet"], grid="linear").table.n_clipped == 1
+
+    def test_tables_and_rows_add_up(self) -> None:
+        labels, scores = columns(900)
+        for i, part in enumerate(np.split(np.arange(900), 3)):
+            calcore.CellTable().update(labels[part], scores[part]).save(f"{i}.cells")
+            parquet.write_table(pa.table({"late": labels[part], "p": scores[part]}), f"{i}.parquet")
+        whole = calcore.CellTable().update(labels, scores)
+        for patterns in (
+            ["*.cells"],
+            ["0.cells", "1.parquet", "2.parquet"],
+            ["1.cells", "2.cells", "0.parquet"],
+        ):
+            given = take_in(patterns)
+            assert all(map(np.array_equal, given.table.cells(), whole.cells()))
+        assert take_in(["*.cells"]).label is None
+
+    def test_tables_of_different_cells_do_not_add_up(self) -> None:
+        calcore.CellTable().update([1], [0.5]).save("a.cells")
+        calcore.CellTable(grid="sqrt").update([1], [0.5]).save("b.cells")
+        with pytest.raises(InputError, match=r"^b.cells: it must have the same grid; got 100800 sqrt cells"):
+            take_in(["a.cells", "b.cells"])
+        with pytest.raises(InputError, match=r"^a.cells has 100800 linear cells already: leave out --grid"):
+            take_in(["a.cells"], grid="sqrt")
+
+    def test_a_damaged_table_is_named(self) -> None:
+        calcore.CellTable().update([1], [0.5]).save("a.cells")
+        Path("a.cells").write_bytes(Path("a.cells").read_bytes()[:-3])
+        with pytest.raises(InputError, match=r"^a.cells: is damaged"):
+            take_in(["a.cells"])
+
+    def test_groups_are_those_of_python(self) -> None:
+        labels, scores = columns(2000)
+        who = [f"user {i % 300}" for i in range(2000)]
+        rows = pa.table({"y": labels, "p": scores, "who": who})
+        parquet.write_table(rows.slice(0, 900), "a.parquet")
+        parquet.write_table(rows.slice(900), "b.parquet")
+        given = take_in_groups(["a.parquet", "b.parquet"], "who", label="y", score="p")
+        assert calcore.certify(given.labels, given.scores, groups=given.groups, rng=5).to_dict() == (
+            calcore.certify(labels, scores, groups=who, rng=5).to_dict()
+        )
+
+    def test_group_faults(self) -> None:
+        parquet.write_table(pa.table({"y": [0, 1], "p": [0.5, 0.5], "g": [1, None]}), "a.parquet")
+        with pytest.raises(InputError, match=r"^a.parquet: column g has a missing value at data row 2"):
+            take_in_groups(["a.parquet"], "g", label="y", score="p")
+        with pytest.raises(InputError, match=r"^a.parquet: no column who \(--groups\); it has y, p, g"):
+            take_in_groups(["a.parquet"], "who", label="y", score="p")
+        calcore.CellTable().update([1], [0.5]).save("a.cells")
+        with pytest.raises(
+            InputError, match=r"^a.cells: a saved table has no rows to draw from \(--groups\)"
+        ):
+            take_in_groups(["a.cells"], "g")
+
+    def test_progress_is_of_bytes_and_rows(self) -> None:
+        for name in ("rows.parquet", "rows.csv.gz"):
+            WRITERS[name](name, table(2000))
+        calls: list[tuple[float, int]] = []
+        take_in(
+            ["rows.*"],
+            label="late",
+            score="p",
+            progress=lambda fraction, rows: calls.append((fraction, rows)),
+        )
+        assert calls == sorted(calls)
+        assert calls[-1] == (1.0, 4000)
+
+
+class TestWriting:
+    @staticmethod
+    def blocks(n: int) -> Callable[[], Iterator[Sequence[NDArray[Any]]]]:
+        labels, scores = columns(n)
+        return lambda: ((labels[i : i + 100], scores[i : i + 100]) for i in range(0, n, 100))
+
+    @pytest.mark.parametrize("suffix", ["parquet", "pq", "arrow", "feather", "ipc", "csv", "csv.gz", "npz"])
+    def test_what_is_written_is_read(self, suffix: str) -> None:
+        calls: list[tuple[float, int]] = []
+        write_columns(
+            f"a.{suffix}", ("y", "p"), self.blocks(1234), 1234, progress=lambda *call: calls.append(call)
+        )
+        labels, scores = read(f"a.{suffix}", "y", "p")
+        expected_labels, expected_scores = columns(1234)
+        assert np.array_equal(labels, expected_labels)
+        assert np.array_equal(scores, expected_scores)
+        assert calls == sorted(calls)
+        assert calls[-1] == (1.0, 1234)
+        assert os.listdir() == [f"a.{suffix}"]
+
+    @pytest.mark.parametrize("suffix", ["parquet", "csv.gz", "npz"])
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+    def test_a_stop_on_the_way_leaves_what_was_there(self, suffix: str, error: type[BaseException]) -> None:
+        Path(f"a.{suffix}").write_text("before")
+
+        def stopping() -> Iterator[Sequence[NDArray[Any]]]:
+            yield from self.blocks(1000)()
+            raise error
+
+        with pytest.raises(error):
+            write_columns(f"a.{suffix}", ("y", "p"), stopping, 2000)
+        assert os.listdir() == [f"a.{suffix}"]
+        assert Path(f"a.{suffix}").read_text() == "before"
+
+    def test_faults(self) -> None:
+        with pytest.raises(InputError, match=r"^a.txt: unknown kind of file; writable are \.parquet, "):
+            write_columns("a.txt", ("y", "p"), self.blocks(10), 10)
+        with pytest.raises(InputError, match=r"^no/a.csv: no such file or directory$"):
+            write_columns("no/a.csv", ("y", "p"), self.blocks(10), 10)
+
+    def test_replacing_a_directory_fails_cleanly(self) -> None:
+        Path("d").mkdir()
+        with pytest.raises(OSError, match="directory"), replacing("d") as part:
+            Path(part).touch()
+        assert os.listdir() == ["d"]

@@ -1,0 +1,34 @@
+"""Tables of scores: the waist of the library, between checked rows and every statistic.
+
+`ScoreTable` keeps every score, sorted. `CellTable` keeps sums over a fixed grid of cells: one pass, bounded
+memory, and tables add, exactly and in any order. Both answer the same questions (`Table`), so a certificate
+never asks which of the two it has. `BinCounts` is the small weighted accumulator behind equal-width metrics.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calcore._validate import Rows
+from calcore.table.base import Cells, Table
+from calcore.table.bin_counts import BinCounts
+from calcore.table.cell_table import CellTable
+from calcore.table.grids import grid_for
+from calcore.table.score_table import ScoreTable
+
+__all__ = ["BinCounts", "CellTable", "Cells", "ScoreTable", "Table", "grid_for", "tabulate"]
+
+_SORTED_ROWS = 1_000_000
+_SAMPLE = 65_536
+
+
+def tabulate(rows: Rows, *, n_threads: int | None = None) -> ScoreTable | CellTable:
+    """Sort up to 1,000,000 rows; count more into 100,800 cells of the grid that suits their scores.
+
+    Sorting loses nothing, but takes three times as long and 8 bytes per row.
+    """
+    n = len(rows)
+    if n <= _SORTED_ROWS:
+        return ScoreTable.from_rows(rows)
+    sample = np.nan_to_num(np.asarray(rows.scores[:: n // _SAMPLE], np.float64))
+    return CellTable(grid=grid_for(sample.clip(0.0, 1.0))).add_rows(rows, n_threads)

@@ -1,0 +1,160 @@
+"""What both tables answer, from sums per cell."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calcore.kernels import deviations
+
+BLOCK = 65_536
+"""Rows checked and used at once: 0.5 MiB of scores stay in the L2 cache between the two."""
+
+NONE = np.empty(0, np.int64)
+
+
+class Cells(NamedTuple):
+    """Consecutive non-empty cells, by ascending score. Equal scores are never in two cells."""
+
+    n: NDArray[np.int64]
+    """Rows."""
+    k: NDArray[np.int64]
+    """Positives."""
+    s: NDArray[np.float64]
+    """Sum of the scores."""
+    lo: NDArray[np.float64]
+    """Smallest score, exactly."""
+    hi: NDArray[np.float64]
+    """Largest score, exactly."""
+
+
+class Summary(NamedTuple):
+    """Cells, and the sums over them that only the table itself needs."""
+
+    cells: Cells
+    hits: NDArray[np.float64]
+    """Sum of the scores of positives."""
+    squares: NDArray[np.float64]
+    """Sum of squared scores."""
+    within: NDArray[np.float64]
+    """Sum of abs(s_i - s_j) over ordered pairs of rows of the cell, or an upper bound of it."""
+
+    @classmethod
+    def of(cls, n: NDArray[np.int64], k: NDArray[np.int64], sums: NDArray[np.float64]) -> Summary:
+        """Columns as the kernels leave them, made read-only."""
+        for array in (n, k, sums):
+            array.flags.writeable = False
+        s, hits, squares, within, lo, hi = sums
+        return cls(Cells(n, k, s, lo, hi), hits, squares, within)
+
+
+class Table(ABC):
+    """Scores and labels, summed up: what a certificate asks."""
+
+    __slots__ = ("_cached",)
+
+    _cached: Summary | None
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of rows."""
+
+    @property
+    @abstractmethod
+    def n_clipped(self) -> int:
+        """Number of scores that lay outside [0, 1] by a rounding error and were moved to 0 or 1."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Name the kind of table in a few words."""
+
+    @abstractmethod
+    def _summarise(self) -> Summary: ...
+
+    def _rows_of_cells(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First rows of the cells, and sorted keys; both empty where rows are not kept."""
+        return NONE, NONE
+
+    @property
+    def _summary(self) -> Summary:
+        if self._cached is None:
+            self._cached = self._summarise()
+        return self._cached
+
+    @property
+    def n_positive(self) -> int:
+        """Number of rows with a positive label."""
+        return int(self._summary.cells.k.sum())
+
+    @property
+    def sum_scores(self) -> float:
+        """Sum of the scores."""
+        return float(self._summary.cells.s.sum())
+
+    @property
+    def sum_squared_error(self) -> float:
+        """Sum of (s - y)^2."""
+        summary = self._summary
+        return float((summary.squares - 2.0 * summary.hits + summary.cells.k).sum())
+
+    @property
+    def sum_abs_error(self) -> float:
+        """Sum of abs(s - y), which is that of s + y - 2 s y."""
+        summary = self._summary
+        return float((summary.cells.s - 2.0 * summary.hits + summary.cells.k).sum())
+
+    def cells(self) -> Cells:
+        """Return the non-empty cells, by ascending score: read-only arrays, computed once."""
+        return self._summary.cells
+
+    def abs_deviation(self, cuts: NDArray[np.int64], centers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum of abs(s - centers[b]) over the rows of each bin b.
+
+        Parameters
+        ----------
+        cuts : int64 array of shape (b + 1,)
+            Bin i is the cells ``cuts[i]:cuts[i+1]`` of `cells`.
+        centers : float64 array of shape (b,)
+            One centre per bin.
+
+        Returns
+        -------
+        float64 array of shape (b,)
+            Of a ScoreTable the sum, up to rounding. Of a CellTable too, except for the one cell that has the
+            centre inside its range: there the chord of s -> abs(s - c) at the cell's mean bounds the sum from
+            above (THEORY section 6).
+
+        Notes
+        -----
+        O(cells + bins), and in a ScoreTable the rows of one cell per bin.
+
+        Examples
+        --------
+        >>> from calcore.table import ScoreTable
+        >>> ScoreTable([0, 1, 1], [0.25, 0.5, 1.0]).abs_deviation(np.array([0, 2, 3]), np.array([0.25, 0.5]))
+        array([0.25, 0.5 ])
+        """
+        n, _, s, lo, hi = self._summary.cells
+        starts, keys = self._rows_of_cells()
+        cuts, centers = np.ascontiguousarray(cuts, np.int64), np.ascontiguousarray(centers, np.float64)
+        return deviations.absolute_deviations(n, s, lo, hi, starts, keys, cuts, centers)
+
+    def abs_differences(self, cuts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Sum of abs(s_i - s_j) over all ordered pairs of rows of each bin, the cells ``cuts[i]:cuts[i+1]``.
+
+        Of a ScoreTable up to rounding. Of a CellTable an upper bound: exact between cells, and inside a cell
+        of mean m at most 2 n^2 (hi - m)(m - lo) / (hi - lo) (THEORY section 1). O(cells).
+
+        Examples
+        --------
+        >>> from calcore.table import ScoreTable
+        >>> ScoreTable([0, 1, 1], [0.25, 0.5, 1.0]).abs_differences(np.array([0, 3]))
+        array([3.])
+        """
+        summary = self._summary
+        n, _, s, lo, _ = summary.cells
+        return deviations.absolute_differences(n, s, lo, summary.within, np.ascontiguousarray(cuts, np.int64))

@@ -64,7 +64,7 @@ def test_upper_bound_on_the_golden_data() -> None:
     table = ScoreTable(y, s)
     brier = kl_upper(0.16769925, math.log(1 / 0.0025) / 1000)
     assert brier == pytest.approx(0.211160640879, abs=1e-11)
-    planner = Planner(table.cells(), 0.05)
+    planner = Planner(table.cells(), plugin.Running.of(table.cells()), 0.05)
     shares = Shares(0.7 / 0.9, 0.1 / 0.9, 0.1 / 0.9)
     bound = plugin.plug_in_upper(
         table, planner.equal_mass(24, V1), planner.equal_mass(96, V1), V1, 0.95 * 0.05, brier, shares
@@ -165,12 +165,12 @@ def test_budget_of_oscillation() -> None:
                     for w, p, c, x in zip(weight, rate, center, o, strict=True)
                 )
                 best = max(best, value)
-        dual = oscillation.budgeted_error(rate, center, weight, cap, budget)
+        dual = oscillation.budgeted_error(rate, center, weight, cap, budget, 1e-9)
         assert dual >= best - 1e-9
-        loose = oscillation.priced_sum(rate, center, weight, cap, 0.0)
+        loose = oscillation.priced_sum(rate, center, weight, cap, 0.0)[0]
         assert dual <= loose + 1e-9
         for multiplier in np.linspace(0.0, weight.max(), 50):
-            priced = multiplier * budget + oscillation.priced_sum(rate, center, weight, cap, multiplier)
+            priced = multiplier * budget + oscillation.priced_sum(rate, center, weight, cap, multiplier)[0]
             assert priced >= best - 1e-9
             assert dual <= priced * (1 + 1e-9) + 1e-9
 
@@ -263,7 +263,9 @@ def test_lower_bound_holds_where_it_is_tight() -> None:
             missed = 0.0
             for k in range(n + 1):
                 table = ScoreTable(np.r_[np.ones(k), np.zeros(n - k)], np.full(n, p))
-                missed += (lower.binned_lower(table.cells(), delta, brier) > 1e-12) * stats.binom.pmf(k, n, p)
+                missed += (
+                    lower.binned_lower(plugin.Running.of(table.cells()), delta, brier) > 1e-12
+                ) * stats.binom.pmf(k, n, p)
             assert missed <= delta
 
 

@@ -21,7 +21,7 @@ from scipy.optimize import linprog
 
 from calcore.bounds import kl_lower, kl_upper
 from calcore.certificates.lower import binned_lower
-from calcore.certificates.plugin import bernstein, signs, sub_gaussian
+from calcore.certificates.plugin import Running, bernstein, signs, sub_gaussian
 from calcore.kernels.oscillation import budgeted_error, capped_error
 from calcore.table import ScoreTable
 
@@ -335,7 +335,7 @@ def test_form_two_dual_is_the_concave_envelope() -> None:
                 b_eq=np.ones(b),
                 method="highs",
             )
-            ours = budgeted_error(rate, center, weight, cap, variation)
+            ours = budgeted_error(rate, center, weight, cap, variation, 1e-9)
             assert ours >= -found.fun - 1e-9 * weight.sum()
             assert (
                 ours <= -found.fun + 1e-4 * weight.sum()
@@ -572,7 +572,7 @@ def test_lower_bound_of_one_score_value(tau: float, n: int) -> None:
     brier, delta = 0.25, 0.04
     table = ScoreTable(np.arange(n) < round(n * 0.2), np.full(n, 0.2 + tau))
     nats = math.log(len(partitions(n)) / delta) + math.log(2.0)
-    ours = binned_lower(table.cells(), delta, brier)
+    ours = binned_lower(Running.of(table.cells()), delta, brier)
     assert ours == pytest.approx(oracles.one_step_lower(tau, n, nats, brier), rel=1e-8, abs=1e-10)
 
 
@@ -592,7 +592,7 @@ def test_lower_bound_over_partitions(period: int) -> None:
             total -= math.sqrt((b - a) * mean * (1.0 - mean)) if m > 64 else 0.0
         nats += m * math.log(2.0) if m <= 64 else 0.0
         best = max(best, oracles.one_step_lower(total / n, n, nats, brier))
-    assert binned_lower(ScoreTable(y, s).cells(), delta, brier) == pytest.approx(best, rel=1e-8)
+    assert binned_lower(Running.of(ScoreTable(y, s).cells()), delta, brier) == pytest.approx(best, rel=1e-8)
 
 
 def classical_lower_bound(s: Floats, y: Floats) -> float:
@@ -615,4 +615,4 @@ def test_lower_bound_is_above_the_classical_one() -> None:
     assert classical == pytest.approx(0.0713448586023, rel=1e-11)
     table = ScoreTable(y, s)
     brier = kl_upper(table.sum_squared_error / 1000.0, math.log(1.0 / 0.0025) / 1000.0)
-    assert classical < binned_lower(table.cells(), 0.95 * 0.05, brier) < 1.0 / 6.0
+    assert classical < binned_lower(Running.of(table.cells()), 0.95 * 0.05, brier) < 1.0 / 6.0

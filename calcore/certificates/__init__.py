@@ -14,6 +14,7 @@ from calcore.certificates.plugin import (
     NO_ASSUMPTION,
     SHARES,
     Planner,
+    Running,
     Smoothness,
     Table,
     Upper,
@@ -132,12 +133,13 @@ def certify(
     table, n_dropped = _table(y_true, y_prob, groups, pos_label, generator)
 
     # One upper bound of the Brier score serves both ends; its share of delta is paid once.
-    brier = kl_upper(table.sum_squared_error / table.n, math.log(1.0 / (_BRIER * delta)) / table.n)
+    brier = kl_upper(table.sum_squared_error / table.n, -math.log(_BRIER * delta) / table.n)
     below, above = ((1.0 - _BRIER) * delta * part for part in _PARTS[side])
-    lower = binned_lower(table.cells(), below, brier) if below > 0.0 else 0.0
+    running = Running.of(table.cells())
+    lower = binned_lower(running, below, brier) if below > 0.0 else 0.0
     upper, n_bins, terms, notes = 1.0, 0, {}, []
     if above > 0.0:
-        bound, words = _upper(table, above, brier, smooth, words)
+        bound, words = _upper(table, running, above, brier, smooth, words)
         n_bins = bound.n_bins
         terms = {
             "plug_in": bound.plug_in,
@@ -218,10 +220,10 @@ def _table(
 
 
 def _upper(
-    table: Table, delta: float, brier: float, smooth: Smoothness | None, words: str
+    table: Table, running: Running, delta: float, brier: float, smooth: Smoothness | None, words: str
 ) -> tuple[Upper, str]:
     """The plug-in bound under the assumption given; if none was, under the mildest that is worth it."""
-    planner = Planner(table.cells(), delta)
+    planner = Planner(table.cells(), running, delta)
     shares = NO_ASSUMPTION if smooth == Smoothness() else SHARES
     plan = planner.best(smooth or Smoothness(variation=1.0))
     if smooth is None:

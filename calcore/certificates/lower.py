@@ -7,15 +7,15 @@ import math
 import numpy as np
 
 from calcore.bounds import excess, minimise
+from calcore.certificates.plugin import Running
 from calcore.kernels.binning import equal_mass_cuts
-from calcore.table import Cells
 
 # Up to this many bins the noise of the binned error is paid by a union over its signs, above by its
 # expectation. A rule by the number of bins alone: it must not depend on scores or labels.
 _UNION_BINS = 64
 
 
-def binned_lower(cells: Cells, delta: float, brier: float) -> float:
+def binned_lower(running: Running, delta: float, brier: float) -> float:
     """Best over numbers of bins of the binned error less its noise and its deviation.
 
     The numbers are 1, 2, 4, ... up to n / 4 and 8 sqrt(n).
@@ -32,8 +32,8 @@ def binned_lower(cells: Cells, delta: float, brier: float) -> float:
 
     Parameters
     ----------
-    cells : Cells
-        Scores and labels, grouped; any grouping gives the same guarantee.
+    running : Running
+        Totals over cells of scores; any grouping of rows into cells gives the same guarantee.
     delta : float
         Error probability of this bound.
     brier : float
@@ -44,9 +44,7 @@ def binned_lower(cells: Cells, delta: float, brier: float) -> float:
     float
         The lower bound, 0 if nothing can be said.
     """
-    passed = np.concatenate(([0], np.cumsum(cells.n)))
-    scores = np.concatenate(([0.0], np.cumsum(cells.s)))
-    errors = np.concatenate(([0.0], np.cumsum(cells.s - cells.k)))
+    passed = running.rows
     n = int(passed[-1])
     counts = [2**j for j in range(max(1, min(n // 4, 8 * math.isqrt(n)).bit_length()))]
     best = 0.0
@@ -54,16 +52,17 @@ def binned_lower(cells: Cells, delta: float, brier: float) -> float:
         cuts = equal_mass_cuts(passed, count)
         if cuts.size - 1 > count:  # heavy cells stand alone; half as many bins never exceed the count
             cuts = equal_mass_cuts(passed, max(1, count // 2))
-        rows, score = np.diff(passed[cuts]), np.diff(scores[cuts])
-        error = float(np.abs(np.diff(errors[cuts])).sum())
-        nats = math.log(len(counts) / delta)
+        rows, score = np.diff(passed[cuts]), np.diff(running.scores[cuts])
+        error = float(np.abs(score - np.diff(running.positives[cuts])).sum())
+        nats = math.log(len(counts)) - math.log(delta)
         if count <= _UNION_BINS:
             nats += count * math.log(2.0)
         else:
             mean = np.clip(score / rows, 0.0, 1.0)
             error -= float(np.sqrt(rows * mean * (1.0 - mean)).sum())
-        best = max(best, _least_error(error / n, n, nats, brier))
-        if cuts.size > cells.n.size:
+        if error / n > best:  # which is more than the bound will be
+            best = max(best, _least_error(error / n, n, nats, brier))
+        if cuts.size == passed.size:
             break
     return min(best, 1.0)
 

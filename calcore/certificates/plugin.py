@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calcore.bounds import excess, minimise
-from calcore.kernels.binning import equal_mass_cuts
+from calcore.kernels.binning import equal_mass_cuts, running_totals
 from calcore.kernels.oscillation import budgeted_error
 from calcore.table import Cells, CellTable, ScoreTable
 
@@ -19,6 +19,18 @@ Table = ScoreTable | CellTable
 
 # E|Z| of a standard normal: what noise adds to an absolute error, on average.
 _MEAN_ABS = math.sqrt(2.0 / math.pi)
+
+
+class Running(NamedTuple):
+    """Rows, positives and sum of scores in the first i cells, i = 0, ..., m."""
+
+    rows: NDArray[np.int64]
+    positives: NDArray[np.int64]
+    scores: Floats
+
+    @classmethod
+    def of(cls, cells: Cells) -> Running:
+        return cls(*running_totals(cells.n, cells.k, cells.s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +162,7 @@ def smallest_deviation(
     base: float, n: int, delta: float, brier: float, *, sign_weights: bool = False
 ) -> Deviation:
     """The smallest of the deviations that hold for one average; no union, each is fixed at the truth."""
-    nats = math.log(1.0 / delta)
+    nats = -math.log(delta)
     options = [sub_gaussian(base, n, nats), bernstein(base, n, nats, brier)]
     if sign_weights:
         options.append(signs(base, n, nats))
@@ -191,6 +203,9 @@ def hidden_mean_deviation(bins: Bins, mean_difference: Floats | None, smooth: Sm
         cap = np.minimum(1.0, 2.0 * smooth.lipschitz * mean_difference[mixed])
     if smooth.variation == math.inf:
         return 0.5 * float(rows @ cap)
+    if mean_difference is None and rows.size > smooth.variation + 1.0:  # caps of 1: the largest bins suffice
+        most = math.ceil(smooth.variation) + 1
+        rows, cap = np.partition(rows, rows.size - most)[rows.size - most :], cap[:most]
     order = np.argsort(-rows, kind="stable")
     spent = np.minimum(np.cumsum(cap[order]), smooth.variation)
     return 0.5 * float(rows[order] @ np.diff(spent, prepend=0.0))
@@ -204,7 +219,9 @@ def form_one(
     return float(error.sum()) / n, hidden_mean_deviation(bins, mean_difference, smooth) / n
 
 
-def form_two(bins: Bins, rate: Floats, spread: Floats, smooth: Smoothness) -> tuple[float, float]:
+def form_two(
+    bins: Bins, rate: Floats, spread: Floats, smooth: Smoothness, *, tolerance: float = 1e-9
+) -> tuple[float, float]:
     """(plug-in, bias) of the form for small probabilities (THEORY 1.4).
 
     The plug-in part is the binned error ``sum n |mean score - rate|``; all that is added to it (the spread of
@@ -214,7 +231,8 @@ def form_two(bins: Bins, rate: Floats, spread: Floats, smooth: Smoothness) -> tu
     n = float(bins.n.sum())
     center = bins.mean_score
     cap = np.where(bins.mixed, np.minimum(1.0, _reach(smooth.lipschitz, bins.hi - bins.lo)), 0.0)
-    total = float(spread[bins.mixed].sum()) + budgeted_error(rate, center, bins.n, cap, smooth.variation)
+    total = float(spread[bins.mixed].sum())
+    total += budgeted_error(rate, center, bins.n, cap, smooth.variation, tolerance)
     visible = float(bins.n @ np.abs(center - rate))
     return visible / n, (total - visible) / n
 
@@ -240,47 +258,52 @@ class Plan(NamedTuple):
 class Planner:
     """Expected bounds under perfect calibration, from scores only, so that choosing costs no probability."""
 
-    def __init__(self, cells: Cells, delta: float) -> None:
+    def __init__(self, cells: Cells, running: Running, delta: float) -> None:
         self.cells = cells
-        self._passed = np.concatenate(([0], np.cumsum(cells.n)))
-        self._n = self._passed.astype(np.float64)
-        self._s = np.concatenate(([0.0], np.cumsum(cells.s)))
+        self.running = running
+        self.rows = int(running.rows[-1])
         self._mean = np.minimum(cells.s / cells.n, 1.0)
-        self.rows = int(self._passed[-1])
-        brier = float(cells.s @ (1.0 - self._mean)) / self.rows
-        step = math.log(1.0 / delta) / self.rows
+        # Sums of products over cells are not written with @, for which BLAS would wake its threads.
+        brier = float((cells.s * (1.0 - self._mean)).sum()) / self.rows
+        step = -math.log(delta) / self.rows
         self._deviation = math.sqrt(2.0 * brier * step) + step / 3.0
 
-    def price(self, cuts: NDArray[np.int64], smooth: Smoothness) -> Plan:
-        """The better form for one binning.
+    def price(self, cuts: NDArray[np.int64], smooth: Smoothness, limit: float = math.inf) -> Plan | None:
+        """The better form for one binning; None if it cannot be below `limit`.
 
         Noise in the labels is stood for by its mean size: in form 1 it adds in quadrature to the spread of
         the bin's scores, in form 2 the rate lies off the mean score by that much. The deviation is the
         leading part of (b).
         """
-        n, s = np.diff(self._n[cuts]), np.diff(self._s[cuts])
+        n = np.diff(self.running.rows[cuts]).astype(np.float64)
+        s = np.diff(self.running.scores[cuts])
         bins = Bins(cuts, n, n, s, self.cells.lo[cuts[:-1]], self.cells.hi[cuts[1:] - 1])
         center = np.clip(bins.mean_score, 0.0, 1.0)
         noise = _MEAN_ABS * np.sqrt(center * (1.0 - center) / n)
+        if float((n * noise).sum()) / self.rows + self._deviation >= limit:
+            return None
         spread = np.where(bins.mixed, self._spread(cuts, center), 0.0)
         difference = 4.0 / 3.0 * spread / n if smooth.lipschitz < math.inf else None
         one = sum(form_one(bins, np.hypot(spread, n * noise), difference, smooth))
         rate = np.where(center < 0.5, center + noise, center - noise)
-        two = sum(form_two(bins, rate, spread, smooth))
+        two = sum(form_two(bins, rate, spread, smooth, tolerance=1e-3))
         return Plan(min(one, two) + self._deviation, cuts, "1" if one <= two else "2", n.size)
 
     def _spread(self, cuts: NDArray[np.int64], center: Floats) -> Floats:
-        """Sum of |cell mean - center| over the rows of each bin, from prefix sums."""
+        """Sum of |cell mean - center| over the rows of each bin, from running totals."""
+        rows, scores = self.running.rows, self.running.scores
         first, last = cuts[:-1], cuts[1:]
         middle = np.clip(np.searchsorted(self._mean, center), first, last)
-        below = center * (self._n[middle] - self._n[first]) - (self._s[middle] - self._s[first])
-        above = (self._s[last] - self._s[middle]) - center * (self._n[last] - self._n[middle])
+        below = center * (rows[middle] - rows[first]) - (scores[middle] - scores[first])
+        above = (scores[last] - scores[middle]) - center * (rows[last] - rows[middle])
         spread: Floats = np.maximum(below + above, 0.0)
         return spread
 
     def equal_mass(self, n_bins: int, smooth: Smoothness) -> Plan:
         """The plan of `n_bins` bins of about equal mass."""
-        return self.price(equal_mass_cuts(self._passed, n_bins), smooth)
+        plan = self.price(equal_mass_cuts(self.running.rows, n_bins), smooth)
+        assert plan is not None
+        return plan
 
     def atoms(self) -> Plan | None:
         """Every cell its own bin, if each holds one score value: no bias, no assumption."""
@@ -289,19 +312,25 @@ class Planner:
         return self.price(np.arange(self.cells.n.size + 1), Smoothness())
 
     def best(self, smooth: Smoothness) -> Plan:
-        """Least expected bound over numbers of bins, first by powers of 2, then finer around the best."""
-        plans: dict[int, Plan] = {}
+        """Least expected bound over numbers of bins: powers of 4, then ever smaller steps around the best."""
         most = min(self.cells.n.size, math.ceil(32.0 * self.rows ** (1.0 / 3.0)))
+        plan, best, seen = self.equal_mass(1, smooth), 1, {1}
 
-        def visit(counts: list[int]) -> int:
+        def visit(counts: list[int]) -> None:
+            nonlocal plan, best
             for count in counts:
-                if 1 <= count <= most and count not in plans:
-                    plans[count] = self.equal_mass(count, smooth)
-            return min(plans, key=lambda count: plans[count].expected)
+                if 1 <= count <= most and count not in seen:
+                    seen.add(count)
+                    cuts = equal_mass_cuts(self.running.rows, count)
+                    other = self.price(cuts, smooth, plan.expected)
+                    if other is None:  # the noise alone is too much, and grows with the number of bins
+                        break
+                    if other.expected < plan.expected:
+                        plan, best = other, count
 
-        center = visit([2**j for j in range(most.bit_length())])
-        center = visit([round(center * 2.0 ** (j / 4.0)) for j in (-3, -2, -1, 1, 2, 3)])
-        plan = plans[center]
+        visit([4**j for j in range(1, most.bit_length() // 2 + 1)])
+        for step in (2.0, 2.0**0.5, 2.0**0.25):
+            visit([round(best / step), round(best * step)])
         atoms = self.atoms()
         return atoms if atoms is not None and atoms.expected <= plan.expected else plan
 

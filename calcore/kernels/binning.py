@@ -66,6 +66,23 @@ def equal_mass_cuts(passed: NDArray[np.int64], n_bins: int) -> NDArray[np.int64]
 
 
 @jit
+def running_totals(
+    n: NDArray[np.int64], k: NDArray[np.int64], s: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Rows, positives and sum of scores in the first i cells, i = 0, ..., m."""
+    rows, positives, scores = (
+        np.zeros(n.size + 1, np.int64),
+        np.zeros(n.size + 1, np.int64),
+        np.zeros(n.size + 1),
+    )
+    for i in range(n.size):
+        rows[i + 1] = rows[i] + n[i]
+        positives[i + 1] = positives[i] + k[i]
+        scores[i + 1] = scores[i] + s[i]
+    return rows, positives, scores
+
+
+@jit
 def uniform_bins(scores: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:
     """Index of the bin [j/N, (j+1)/N) of each score, edges as nearest doubles, 1 in the last bin.
 

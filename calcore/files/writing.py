@@ -69,13 +69,19 @@ def write_columns(
             if suffix == ".npz":
                 _write_npz(part, names, counted, n_rows)
             else:
-                _write_batches(part, names, counted, _WRITERS[suffix])
+                rows = 1 if ".csv" in suffix else BATCH_ROWS  # Ctrl-C waits for a batch; text is slow
+                _write_batches(part, names, _joined(counted(), rows), _WRITERS[suffix])
     except OSError as error:
         raise InputError(f"{shown(path)}: {reason(error)}") from error
 
 
-def _write_batches(part: str, names: Sequence[str], blocks: Blocks, open_writer: Callable[..., Any]) -> None:
-    batches = (pa.record_batch(list(columns), names=list(names)) for columns in _joined(blocks(), BATCH_ROWS))
+def _write_batches(
+    part: str,
+    names: Sequence[str],
+    blocks: Iterator[Sequence[NDArray[Any]]],
+    open_writer: Callable[..., Any],
+) -> None:
+    batches = (pa.record_batch(list(columns), names=list(names)) for columns in blocks)
     first = next(batches)
     with pa.OSFile(part, "wb") as sink, open_writer(sink, first.schema) as writer:
         for batch in chain([first], batches):

@@ -186,7 +186,8 @@ def summary_text(table: CellTable, *, width: int = 88) -> str:
         mean = table.sum_scores / table.n
         facts.append(("Base rate", f"{_short(table.n_positive / table.n)}; mean score {_short(mean)}"))
     if table.n_clipped:
-        facts.append(("Clipped", f"{table.n_clipped:,} scores a rounding error outside [0, 1]"))
+        scores = "score" if table.n_clipped == 1 else "scores"
+        facts.append(("Clipped", f"{table.n_clipped:,} {scores} a rounding error outside [0, 1]"))
     if table.n and table.is_coarse:
         facts.append(
             ("Warning", "few cells hold most of the rows; sqrt or logit cells would give a sharper bound")

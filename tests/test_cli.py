@@ -1,0 +1,460 @@
+"""The command: exit codes, what is printed where, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import calcore
+from calcore import cli, datasets, simulate
+from calcore.cli import process
+
+SEED = 20240614
+COMMAND = [sys.executable, "-m", "calcore"]
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command in this process."""
+
+    def call(*words: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["calcore", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        code = ended.value.code
+        assert code is None or isinstance(code, int)
+        return Ended(code or 0, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CALCORE_DEBUG", raising=False)
+
+
+@pytest.fixture
+def job() -> Path:
+    """Two files of one calibrated job."""
+    labels, scores = simulate.rows(4000, seed=SEED)
+    for name, part in (("a", slice(0, 1500)), ("b", slice(1500, None))):
+        parquet.write_table(pa.table({"late": labels[part], "p": scores[part]}), f"{name}.parquet")
+    return Path()
+
+
+def shell(*words: str, **environment: str) -> Ended:
+    """Run the command in a process of its own."""
+    done = subprocess.run(
+        [*COMMAND, *words], capture_output=True, text=True, env={**os.environ, **environment}, check=False
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+class TestCertify:
+    def test_gives_the_numbers_of_python(self, job: Path, run: Run) -> None:
+        labels, scores = simulate.rows(4000, seed=SEED)
+        expected = calcore.certify(labels, scores, rng=7).to_dict()
+        ended = run("certify", "*.parquet", "--json", "--seed", "7")
+        assert (ended.code, ended.err) == (0, "")
+        assert len(ended.out.splitlines()) == 1
+        given = json.loads(ended.out)
+        assert {key: given[key] for key in expected} == json.loads(json.dumps(expected))
+        assert given["files"] == ["a.parquet", "b.parquet"]
+        assert given["columns"] == {"label": "late", "score": "p", "groups": None}
+        assert given["gate"] is None
+
+    def test_options_reach_certify(self, job: Path, run: Run) -> None:
+        labels, scores = simulate.rows(4000, seed=SEED)
+        words = "--label late --score p --delta 0.1 --side upper --method plugin --variation 2 --lipschitz 3"
+        given = json.loads(run("certify", "*.parquet", "--json", *words.split()).out)
+        expected = calcore.certify(
+            labels, scores, delta=0.1, side="upper", method="plugin", variation=2, lipschitz=3, rng=0
+        )
+        assert given["upper"] == expected.upper
+        assert given["assumption"] == expected.assumption
+
+    def test_perturbed(self, job: Path, run: Run) -> None:
+        assert json.loads(run("certify", "*.parquet", "--json", "--perturbed", "0.25").out)["assumption"] == (
+            calcore.certify(*simulate.rows(4000, seed=SEED), perturbed=0.25).assumption
+        )
+
+    def test_text_starts_with_the_interval(self, job: Path, run: Run) -> None:
+        ended = run("certify", "*.parquet", "--bins", "5")
+        assert (ended.code, ended.err) == (0, "")
+        lines = ended.out.splitlines()
+        assert lines[0].startswith("The calibration error is between 0 and 0.0")
+        assert "Data        2 files, label late, score p" in lines
+        assert sum(" - " in line for line in lines) == 5
+        assert ended.out.isascii()
+        assert "\x1b" not in ended.out
+
+    def test_the_flights_name_their_population_first(self, run: Run) -> None:
+        flights = Path(datasets.__file__).parent / "flights_random.parquet"
+        out = run("certify", str(flights)).out
+        assert out.startswith("Population: flights of 2013 out of New York (EWR, JFK, LGA)")
+        assert "\n\nThe calibration error is between " in out
+
+    def test_groups_keep_one_row_each(self, run: Run) -> None:
+        labels, scores = simulate.rows(3000, seed=SEED)
+        who = np.arange(3000) % 400
+        parquet.write_table(pa.table({"y": labels, "p": scores, "who": who}), "a.parquet")
+        words = ["certify", "a.parquet", "--label=y", "--score=p", "--groups=who", "--seed=5", "--json"]
+        given = json.loads(run(*words).out)
+        expected = calcore.certify(labels, scores, groups=who, rng=5)
+        assert (given["n"], given["n_dropped"], given["upper"]) == (400, 2600, expected.upper)
+        assert given["columns"]["groups"] == "who"
+        assert "one random row was kept of each group: 400 of 3000 rows" in run(*words[:-1]).out
+        for extra in (["--grid", "sqrt"], ["--cells", "9"], ["--bins", "3"]):
+            ended = run(*words, *extra)
+            assert (ended.code, ended.out) == (2, "")
+            assert ended.err == "calcore: --groups draws single rows: leave out --grid, --cells and --bins\n"
+
+    def test_grid_and_threads(self, job: Path, run: Run) -> None:
+        words = ["certify", "*.parquet", "--json", "--grid", "sqrt", "--cells", "5000", "--threads"]
+        one, two = (json.loads(run(*words, threads).out) for threads in ("1", "2"))
+        assert one == two
+        assert one["table"] == "5000 sqrt cells"
+
+    @pytest.mark.parametrize(("limit", "code", "verdict"), [("0.5", 0, "passed"), ("0.01", 1, "failed")])
+    def test_the_gate_is_one_sided(self, job: Path, run: Run, limit: str, code: int, verdict: str) -> None:
+        upper = calcore.certify(*simulate.rows(4000, seed=SEED), side="upper").upper
+        ended = run("certify", "*.parquet", "--max-ce", limit)
+        assert (ended.code, ended.err) == (code, "")
+        assert ended.out.startswith("The calibration error is between")
+        assert f"Gate {verdict}: the one-sided upper bound 0.0" in ended.out
+        for side in ("both", "upper", "lower"):
+            ended = run("certify", "*.parquet", "--max-ce", limit, "--json", "--side", side)
+            assert ended.code == code
+            assert json.loads(ended.out)["gate"] == {
+                "max_ce": float(limit),
+                "upper": upper,
+                "passed": not code,
+            }
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            ("none.parquet", "none.parquet: no such file"),
+            ("*.parquet --label lat", "a.parquet: no column lat (--label); did you mean late?"),
+            ("*.parquet --delta 5", "--delta must lie strictly between 0 and 1; got 5.0"),
+            ("*.parquet --variation=-1", "--variation must be a number >= 0; got -1.0"),
+            ("*.parquet --method magic", "--method must be one of 'auto', 'plugin'"),
+            ("*.parquet a.parquet", "a.parquet: given twice; its rows would count twice"),
+            ("*.parquet --pos-label x", "--pos-label x: column late holds numbers"),
+            ("*.parquet --label p --score late", "a.parquet: column p must hold labels 0/1 or -1/+1; got 0."),
+        ],
+    )
+    @pytest.mark.parametrize("extra", [[], ["--json"]])
+    def test_faults_of_the_user(
+        self, job: Path, run: Run, words: str, message: str, extra: list[str]
+    ) -> None:
+        ended = run("certify", *words.split(), *extra)
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err.startswith(f"calcore: {message}")
+        assert "Traceback" not in ended.err
+
+    @pytest.mark.parametrize(
+        "words",
+        ["certify", "certify --side left a", "certify --max-ce 2 a", "bogus", "certify a --bogus", "table"],
+    )
+    def test_usage(self, run: Run, words: str) -> None:
+        ended = run(*words.split())
+        assert ended.code == 2
+        assert "Usage: calcore" in ended.out + ended.err
+        assert "Traceback" not in ended.err
+
+    def test_unreadable_files(self, job: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(*_: object, **__: object) -> None:
+            raise PermissionError(13, "Permission denied", "a.parquet")  # the tests may run as root
+
+        monkeypatch.setattr("calcore.files.formats.parquet.ParquetFile", refuse)
+        ended = run("certify", "a.parquet")
+        assert (ended.code, ended.err) == (2, "calcore: a.parquet: permission denied\n")
+
+    def test_names_cannot_write_to_the_terminal(self, run: Run) -> None:
+        Path("a\x1b[31m.txt").touch()
+        assert run("certify", "a*.txt").err.startswith("calcore: 'a\\x1b[31m.txt': unknown kind of file")
+
+
+class TestTables:
+    def test_day_by_day_is_the_whole(self, job: Path, run: Run) -> None:
+        assert run("table", "build", "a.parquet", "-o", "a.cells").out == (
+            "a.cells: 1,500 rows in 1,488 of 100800 linear cells\n"
+        )
+        assert run("table", "build", "b.parquet", "-o", "b.cells").code == 0
+        assert run("table", "merge", "a.cells", "b.cells", "-o", "c.cells").code == 0
+        assert run("table", "build", "b.parquet", "a.cells", "-o", "d.cells").code == 0
+        assert run("table", "build", "*.parquet", "-o", "e.cells").code == 0
+        assert Path("c.cells").read_bytes() == Path("d.cells").read_bytes() == Path("e.cells").read_bytes()
+        whole = json.loads(run("certify", "*.parquet", "--grid", "linear", "--json").out)
+        for words in (["c.cells"], ["a.cells", "b.cells"], ["a.cells", "b.parquet"]):
+            given = json.loads(run("certify", *words, "--json").out)
+            assert (given["upper"], given["lower"], given["n"]) == (whole["upper"], whole["lower"], 4000)
+        assert "Data        c.cells\n" in run("certify", "c.cells").out
+
+    def test_show(self, job: Path, run: Run) -> None:
+        run("table", "build", "*.parquet", "-o", "t", "--grid", "logit", "--cells", "6400")
+        labels, scores = simulate.rows(4000, seed=SEED)
+        table = calcore.CellTable(6400, "logit").update(labels, scores)
+        occupied = len(table.cells().n)
+        out = run("table", "show", "t").out
+        assert out.startswith(
+            f"Cells       6400 logit cells, {occupied:,} of them occupied\nRows        4,000, of"
+        )
+        assert sum(" - " in line for line in out.splitlines()) == 10
+        given = json.loads(run("table", "show", "t", "--json", "--bins", "3").out)
+        assert given["n"] == sum(part["rows"] for part in given["bins"]) == 4000
+        assert given["n_positive"] == labels.sum()
+        assert (given["grid"], given["n_cells"], given["n_occupied"]) == ("logit", 6400, occupied)
+        assert " - " not in run("table", "show", "t", "--bins", "0").out
+
+    def test_faults(self, job: Path, run: Run) -> None:
+        ended = run("table", "merge", "a.parquet", "-o", "t")
+        assert ended.err == (
+            "calcore: a.parquet: not a table; make one with 'calcore table build a.parquet -o TABLE'\n"
+        )
+        run("table", "build", "a.parquet", "-o", "a.cells")
+        run("table", "build", "b.parquet", "-o", "b.cells", "--grid", "sqrt")
+        ended = run("table", "merge", "a.cells", "b.cells", "-o", "t")
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err.startswith("calcore: b.cells: it must have the same grid; got 100800 sqrt cells")
+        assert not Path("t").exists()
+        ended = run("table", "build", "a.parquet", "-o", "no/t")
+        assert (ended.code, ended.out) == (2, "")
+        assert "No such file or directory" in ended.err
+
+
+class TestSimulate:
+    @pytest.mark.parametrize("suffix", ["parquet", "csv", "npz", "arrow"])
+    def test_writes_the_rows_of_the_module(self, run: Run, suffix: str) -> None:
+        ended = run("simulate", "-o", f"a.{suffix}", "--rows", "2e3", "--shape", "square", "--seed", "4")
+        assert ended == (
+            0,
+            f"a.{suffix}: 2,000 rows, columns label and score, true calibration error 0.166667\n",
+            "",
+        )
+        given = json.loads(run("certify", f"a.{suffix}", "--json").out)
+        expected = calcore.certify(*simulate.rows(2000, shape="square", seed=4))
+        assert given["upper"] == expected.upper
+
+    def test_beta_scores(self, run: Run) -> None:
+        out = run("simulate", "-o", "a.npz", "--rows", "10", "--scores", "beta:2,2", "--shape", "step").out
+        assert out.endswith(f"true calibration error {simulate.true_error('step', beta=(2, 2)):.6g}\n")
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            ("--rows 0", "--rows 0: needed is a whole number of rows, such as 1e7"),
+            ("--rows 1.5", "--rows 1.5: needed is a whole number of rows, such as 1e7"),
+            ("--rows many", "--rows many: needed is a whole number of rows, such as 1e7"),
+            ("--scores normal", "--scores normal: needed is 'uniform' or 'beta:A,B' with two numbers"),
+            ("--scores beta:0,1", "--scores beta:0,1: beta must be two positive numbers; got (0.0, 1.0)"),
+            ("-o a.txt", "a.txt: unknown kind of file; writable are .parquet, "),
+        ],
+    )
+    def test_faults(self, run: Run, words: str, message: str) -> None:
+        ended = run("simulate", "-o", "a.npz", *words.split())
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err.startswith(f"calcore: {message}")
+        assert os.listdir() == []
+
+
+class TestProcess:
+    def test_version_and_help_import_nothing_heavy(self) -> None:
+        code = (
+            "import sys, atexit, calcore.cli; heavy = {'numpy', 'numba', 'pyarrow', 'scipy', 'rich'};"
+            "atexit.register(lambda: print(sorted(heavy & set(sys.modules)))); calcore.cli.main()"
+        )
+        for word, start in (("--version", f"calcore {calcore.__version__}\n"), ("--help", "Usage: calcore ")):
+            done = subprocess.run(
+                [sys.executable, "-c", code, word], capture_output=True, text=True, check=True
+            )
+            assert done.stdout.startswith(start)
+            assert done.stdout.endswith("\n[]\n")
+
+    def test_missing_packages_are_named(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        def without(*missing: str) -> None:
+            monkeypatch.setattr(cli, "find_spec", lambda name: None if name in missing else name)
+
+        without("typer", "rich")
+        ended = run("--version")
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err == (
+            "calcore: the command needs typer, rich, which are not installed; type\n"
+            "  python -m pip install 'calcore-calibration[cli]'\n"
+        )
+        without("pyarrow")
+        assert "the command needs pyarrow, which is not installed" in run("certify", "a.csv").err
+
+    @pytest.mark.parametrize("debug", [False, True])
+    def test_our_own_faults_have_code_3(
+        self, job: Path, run: Run, monkeypatch: pytest.MonkeyPatch, debug: bool
+    ) -> None:
+        def fail(*_: object, **__: object) -> None:
+            raise ZeroDivisionError("a\nb")
+
+        monkeypatch.setattr(calcore, "certify", fail)
+        if debug:
+            monkeypatch.setenv("CALCORE_DEBUG", "1")
+        ended = run("certify", "a.parquet")
+        assert (ended.code, ended.out) == (3, "")
+        assert ended.err.endswith(
+            "calcore: internal error: ZeroDivisionError: a\n"
+            "This is a fault of calcore. Set CALCORE_DEBUG=1 to see the traceback.\n"
+        )
+        assert ("Traceback" in ended.err) == debug
+
+    def test_too_little_memory(self, job: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: object, **__: object) -> None:
+            raise MemoryError
+
+        monkeypatch.setattr(calcore, "certify", fail)
+        assert run("certify", "a.parquet") == (3, "", "calcore: not enough memory\n")
+
+    def test_interrupted_while_certifying(self, job: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        def interrupt(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(calcore, "certify", interrupt)
+        assert run("certify", "a.parquet") == (130, "", "calcore: interrupted\n")
+
+    def test_a_script_sees_code_and_streams(self, job: Path) -> None:
+        ended = shell("certify", "a.parquet", "b.parquet", "--json", "--max-ce", "0.001")
+        assert (ended.code, ended.err) == (1, "")
+        assert json.loads(ended.out)["gate"]["passed"] is False
+
+    @pytest.mark.parametrize("output", ["job.parquet", "job.csv.gz", "job.npz"])
+    def test_interrupt_leaves_no_file(self, output: str) -> None:
+        Path(output).write_text("before")
+        with subprocess.Popen(
+            [*COMMAND, "simulate", "-o", output, "--rows", "1e10"], stderr=subprocess.PIPE, text=True
+        ) as child:
+            deadline = time.monotonic() + 60
+            while len(os.listdir()) < 2 and time.monotonic() < deadline:
+                time.sleep(0.02)
+            assert len(os.listdir()) == 2
+            time.sleep(0.3)
+            child.send_signal(signal.SIGINT)
+            _, err = child.communicate(timeout=60)
+        assert (child.returncode, err) == (130, "calcore: interrupted\n")
+        assert os.listdir() == [output]
+        assert Path(output).read_text() == "before"
+
+    def test_a_reader_that_goes_away_changes_nothing(self, job: Path) -> None:
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run(
+            [*COMMAND, "certify", "a.parquet", "--max-ce", "0.001"],
+            stdout=write,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        os.close(write)
+        assert (done.returncode, done.stderr) == (1, "")
+
+    def test_names_that_the_encoding_lacks(self) -> None:
+        parquet.write_table(pa.table({"y": [0, 1], "väh": [0.5, 0.5]}), "a.parquet")
+        ended = shell("certify", "a.parquet", PYTHONIOENCODING="ascii")
+        assert (ended.code, ended.err) == (0, "")
+        assert "score v\\xe4h" in ended.out
+        ended = shell("certify", "a.parquet", "--label", "é", PYTHONIOENCODING="ascii")
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err == "calcore: a.parquet: no column \\xe9 (--label); it has y, v\\xe4h\n"
+
+
+def in_a_terminal(*words: str, columns: int = 70, **environment: str) -> str:
+    """What the command writes to a terminal of its own."""
+    primary, secondary = pty.openpty()
+    child = subprocess.Popen(
+        [*COMMAND, *words],
+        stdout=secondary,
+        stderr=secondary,
+        stdin=secondary,
+        env={**os.environ, "COLUMNS": str(columns), "TERM": "xterm-256color", **environment},
+    )
+    os.close(secondary)
+    written = b""
+    while True:
+        try:
+            chunk = os.read(primary, 65536)
+        except OSError:  # Linux: the other end is closed
+            break
+        if not chunk:
+            break
+        written += chunk
+    os.close(primary)
+    assert child.wait() == 0
+    return written.decode()
+
+
+class TestTerminal:
+    def test_emphasis_only_where_it_is_seen_and_wanted(self, job: Path) -> None:
+        text = in_a_terminal("certify", "a.parquet", "--max-ce", "0.5")
+        assert "\x1b[1mThe calibration error is between 0 and 0.0" in text
+        assert "\x1b[1;32mGate passed" in text
+        plain = in_a_terminal("certify", "a.parquet", "--max-ce", "0.5", NO_COLOR="1")
+        assert "\x1b[1;32m" not in plain
+        assert "Gate passed" in plain
+
+    def test_text_is_as_wide_as_the_terminal(self, job: Path) -> None:
+        text = in_a_terminal("certify", "a.parquet", columns=50, NO_COLOR="1", TERM="dumb")
+        assert max(map(len, text.splitlines())) <= 50
+
+    def test_long_jobs_have_a_progress_bar(self) -> None:
+        text = in_a_terminal("simulate", "-o", "a.csv.gz", "--rows", "4e5")
+        assert "writing" in text
+        assert "\x1b[?25l" in text  # cursor hidden while the bar moves
+        assert text.rstrip().endswith("true calibration error 0")
+
+
+def peak_memory(*words: str) -> float:
+    """Largest resident memory of a command, in MiB."""
+    child = subprocess.Popen([*COMMAND, *words], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 0
+    return used.ru_maxrss / 1024
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "npz"])
+def test_memory_does_not_grow_with_rows(suffix: str) -> None:
+    assert sys.platform == "linux", "ru_maxrss is in KiB"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > 0
+    peaks = []
+    for rows in ("2e6", "2e7"):
+        assert shell("simulate", "-o", f"a.{suffix}", "--rows", rows).code == 0
+        peaks.append(peak_memory("certify", f"a.{suffix}"))
+        Path(f"a.{suffix}").unlink()
+    assert peaks[1] - peaks[0] <= 64, peaks
+
+
+def test_exit_codes_are_the_documented_ones() -> None:
+    codes = (process.DONE, process.FAILED, process.USAGE, process.INTERNAL, process.INTERRUPTED)
+    assert codes == (0, 1, 2, 3, 130)
+    assert all(str(code) in (cli.__doc__ or "") for code in codes)

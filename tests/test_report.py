@@ -1,0 +1,206 @@
+"""Text of certificates: what is printed must hold whenever what was computed does."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calcore
+from calcore.report import (
+    certificate_text,
+    gate_text,
+    interval_text,
+    score_bins,
+    summary_text,
+    table_text,
+)
+from calcore.results import Certificate
+
+SEED = 20240613
+
+
+def certificate(**changes: object) -> Certificate:
+    values: dict[str, object] = {
+        "lower": 0.0112345,
+        "upper": 0.0345612,
+        "delta": 0.05,
+        "side": "both",
+        "method": "plugin",
+        "assumption": "eta has total variation at most 1 (any monotone eta has)",
+        "n": 163_673,
+        "n_positive": 38_897,
+        "mean_score": 0.2368123,
+        "base_rate": 0.2376507,
+        "n_bins": 128,
+        "terms": {"plug_in": 0.02, "bias": 0.004, "deviation": 0.0105612},
+    }
+    return Certificate(**(values | changes))  # type: ignore[arg-type]
+
+
+def test_the_whole_text() -> None:
+    text = certificate_text(
+        certificate(warnings=("all labels are 1",)),
+        population="visitors of May",
+        data="a.csv, label y, score p",
+    )
+    assert text == (
+        "Population: visitors of May\n"
+        "\n"
+        "The calibration error is between 0.0112 and 0.0346, with 95% confidence.\n"
+        "\n"
+        "Assumption  eta has total variation at most 1 (any monotone eta has)\n"
+        "Confidence  95% (both ends together), for every sample size\n"
+        "Rows        163,673, of which 38,897 positive\n"
+        "Base rate   0.2377; mean score 0.2368\n"
+        "Method      plugin; 128 bins, sorted scores\n"
+        "Data        a.csv, label y, score p\n"
+        "\n"
+        "The upper end is the sum of\n"
+        "  plug_in       0.02000  error seen in bins of scores\n"
+        "  bias          0.00400  what a bin can hide, given the assumption\n"
+        "  deviation     0.01056  chance in the labels\n"
+        "  upper bound   0.03457\n"
+        "\n"
+        "Warning: all labels are 1\n"
+        "\n"
+        "How to read it: averaged over new rows from the same source, a score is off from the\n"
+        "true rate of rows with that score by between 1.12 and 3.46 percentage points; it holds\n"
+        "if rows are independent of each other."
+    )
+
+
+def numbers(text: str) -> list[Decimal]:
+    return [Decimal(word.strip(",.%")) for word in text.split() if word[0].isdigit() and "%" not in word]
+
+
+@given(low=st.floats(0.0, 1.0), high=st.floats(0.0, 1.0))
+def test_the_interval_is_rounded_outwards_to_three_digits(low: float, high: float) -> None:
+    low, high = sorted((low, high))
+    printed_low, printed_high = numbers(interval_text(certificate(lower=low, upper=high)))
+    # repr is the shortest decimal that stands for the double
+    assert printed_low <= Decimal(repr(low))
+    assert printed_high >= Decimal(repr(high))
+    assert printed_high - Decimal(repr(high)) <= max(Decimal(repr(high)) / 100, Decimal("1e-12"))
+    assert 0 <= printed_low <= printed_high <= 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"lower": 0.0}, "The calibration error is between 0 and 0.0346, with 95% confidence."),
+        ({"side": "upper", "lower": 0.0}, "The calibration error is at most 0.0346, with 95% confidence."),
+        ({"side": "lower", "upper": 1.0}, "The calibration error is at least 0.0112, with 95% confidence."),
+        ({"delta": 0.001}, "The calibration error is between 0.0112 and 0.0346, with 99.9% confidence."),
+        (
+            {"lower": 0.0, "upper": 0.000712345},
+            "The calibration error is between 0 and 0.000713, with 95% confidence.",
+        ),
+        ({"lower": 0.0, "upper": 1.0}, "The calibration error is between 0 and 1.0000, with 95% confidence."),
+        (
+            {"lower": 0.02, "upper": 0.02},
+            "The calibration error is between 0.0200 and 0.0200, with 95% confidence.",
+        ),
+    ],
+)
+def test_the_sentence(changes: dict[str, object], sentence: str) -> None:
+    assert interval_text(certificate(**changes)) == sentence
+    assert sentence in certificate_text(certificate(**changes), width=200)
+
+
+def test_sides_leave_out_what_they_do_not_bound() -> None:
+    lower = certificate_text(certificate(side="lower", upper=1.0, terms={}, n_bins=0))
+    assert "upper" not in lower
+    assert "lower end only" in lower
+    assert "by at least 1.12 percentage points" in lower.replace("\n", " ")
+    assert "by at most 3.46 percentage points" in certificate_text(
+        certificate(side="upper", lower=0.0)
+    ).replace("\n", " ")
+
+
+def test_a_bound_above_one_says_so() -> None:
+    text = certificate_text(certificate(upper=1.0, terms={"plug_in": 0.5, "bias": 1.0}))
+    assert "upper bound   1.50000  (no calibration error exceeds 1)" in text
+    assert "and 1.0000, with" in text
+
+
+def test_every_row_for_itself() -> None:
+    assert "plugin; every row for itself, sorted scores" in certificate_text(certificate(n_bins=163_673))
+
+
+@pytest.mark.parametrize("width", [1, 40, 60, 88, 100])
+def test_lines_keep_to_the_width(width: int) -> None:
+    text = certificate_text(
+        certificate(warnings=("w " * 100,)), population="people " * 50, data="file " * 50, width=width
+    )
+    assert max(map(len, text.split("\n"))) <= max(width, 40)
+    assert text.isascii()
+
+
+@pytest.mark.parametrize(
+    ("limit", "upper", "text"),
+    [
+        (0.02, 0.02, "Gate passed: the one-sided upper bound 0.0200 at 95% confidence is not above 0.02."),
+        (0.02, 0.0200001, "Gate failed: the one-sided upper bound 0.0201 at 95% confidence is above 0.02."),
+        (0.0, 0.0, "Gate passed: the one-sided upper bound 0 at 95% confidence is not above 0."),
+    ],
+)
+def test_the_gate(limit: float, upper: float, text: str) -> None:
+    assert gate_text(limit, upper, 0.05) == text
+
+
+@settings(deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=60),
+    n_bins=st.integers(1, 12),
+    cells=st.booleans(),
+)
+def test_score_bins_partition_the_rows_and_keep_ties(
+    rows: list[tuple[int, bool]], n_bins: int, cells: bool
+) -> None:
+    scores = np.array([k / 12 for k, _ in rows])
+    labels = np.array([y for _, y in rows])
+    table = calcore.CellTable().update(labels, scores) if cells else calcore.ScoreTable(labels, scores)
+    bins = score_bins(table, n_bins)
+    assert sum(part.rows for part in bins) == len(rows)
+    for part in bins:
+        inside = (scores >= part.low) & (scores <= part.high)
+        assert part.rows == inside.sum()
+        assert part.observed == pytest.approx(labels[inside].mean(), abs=1e-15)
+        # A cell's mean is off by at most 2^-31 of its width, plus rounding.
+        assert part.predicted == pytest.approx(scores[inside].mean(), abs=1e-13 + 2.0**-31 / 100_800)
+
+
+def test_score_bins_have_about_equal_rows() -> None:
+    scores = np.random.default_rng(SEED).random(10_000)
+    bins = score_bins(calcore.ScoreTable(scores > 0.5, scores), 10)
+    assert len(bins) == 10
+    assert all(abs(part.rows - 1000) <= 1 for part in bins)
+
+
+def test_the_table_of_bins_shows_rare_rates() -> None:
+    scores = np.linspace(0.0001, 0.002, 100)
+    text = table_text(score_bins(calcore.ScoreTable(np.arange(100) == 99, scores), 2))
+    assert text == (
+        "      scores               rows  predicted  observed   difference\n"
+        "0.000100 - 0.001040          50   0.000570  0.000000    -0.000570\n"
+        "0.001060 - 0.002000          50   0.001530  0.020000    +0.018470"
+    )
+
+
+def test_the_summary_of_a_table() -> None:
+    table = calcore.CellTable().update([0, 1, 1, 1], [0.25, 0.25, 0.75, 1.0 + 1e-12])
+    assert summary_text(table) == (
+        "Cells       100800 linear cells, 3 of them occupied\n"
+        "Rows        4, of which 3 positive\n"
+        "Base rate   0.7500; mean score 0.5625\n"
+        "Clipped     1 score a rounding error outside [0, 1]"
+    )
+    assert summary_text(calcore.CellTable()) == (
+        "Cells       100800 linear cells, 0 of them occupied\nRows        0, of which 0 positive"
+    )
+    rare = np.random.default_rng(SEED).beta(0.2, 199.8, 100_000)
+    assert "Warning     few cells hold most" in summary_text(calcore.CellTable(100).update(rare > 0.01, rare))

@@ -37,10 +37,10 @@ demo: $(VENV)/demo
 	$(BIN)/python -m calcore.demo
 
 test: $(VENV)/test
-	$(PYTEST) -m 'not hosts'
+	$(PYTEST)
 
 test-hosts: $(VENV)/hosts
-	$(PYTEST) -m hosts tests/hosts
+	CALCORE_HOSTS=1 $(PYTEST) tests/hosts
 
 lint: $(VENV)/lint
 	$(BIN)/ruff check .

@@ -1,0 +1,138 @@
+"""Whole processes, as a user starts them: start-up, the shipped file, compilation, memory of big files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench import machine, record
+
+_UNUSUAL = ("PYTHONDONTWRITEBYTECODE", "PYTHONPROFILEIMPORTTIME", "NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK")
+"""Settings of a developer's shell that a user does not have, and that cost start-up time."""
+
+LIMIT_VERSION, LIMIT_FLIGHTS = 0.3, 2.0
+LIMIT_GIB = 1.0
+LIMIT_GROWTH_MIB = 64.0
+BIG = (2_000_000, 20_000_000, 100_000_000)
+
+# Starts one command from a small process and reports seconds and peak resident MiB: a child's peak counts the
+# memory of the process that forked it, so that it must not be started from one that holds arrays.
+_START = """
+import json, os, sys, time
+began = time.perf_counter()
+child = os.spawnv(os.P_NOWAIT, sys.argv[1], sys.argv[1:])
+_, status, usage = os.wait4(child, 0)
+seconds = time.perf_counter() - began
+sys.stderr.write(json.dumps([seconds, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime, status]))
+"""
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    """Start-up, the flights file warm and cold, then files of growing size."""
+    load = machine.load()
+    rounds = 5 if quick else 11
+    with as_file(files("calcore.datasets") / "flights_random.parquet") as flights:
+        certify = ["certify", str(flights)]
+        rows = [
+            _entry("python -c pass", [run(["-c", "pass"]) for _ in range(rounds)]),
+            _entry("import numpy", [run(["-c", "import numpy"]) for _ in range(rounds)]),
+            _entry("calcore --version", [calcore(["--version"]) for _ in range(rounds)]),
+            _entry("calcore certify of the flights, warm", [calcore(certify) for _ in range(rounds + 1)][1:]),
+            _entry(
+                "calcore certify of the flights, first time (compiles)",
+                [_cold(certify) for _ in range(1 if quick else 3)],
+            ),
+        ]
+    big = _big(BIG[:1] if quick else BIG)
+    content = {"rows": rows, "big": big, "checks": _checks(rows, big)}
+    record.save("process", content, quick, load)
+    return content
+
+
+def calcore(arguments: list[str], **environment: str) -> list[float]:
+    """`run` of the command line."""
+    return run(["-m", "calcore", *arguments], **environment)
+
+
+def run(arguments: list[str], **environment: str) -> list[float]:
+    """Seconds, peak resident MiB and processor seconds of a Python process."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _START, sys.executable, *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+        env={name: value for name, value in os.environ.items() if name not in _UNUSUAL} | environment,
+    )
+    said, _, measured = done.stderr.rpartition("[")
+    *numbers, status = json.loads("[" + measured)
+    if status:
+        raise RuntimeError(f"{' '.join(arguments)} failed: {said}")
+    return numbers
+
+
+def _cold(arguments: list[str]) -> list[float]:
+    with tempfile.TemporaryDirectory() as cache:
+        return calcore(arguments, NUMBA_CACHE_DIR=cache)
+
+
+def _entry(name: str, runs: list[list[float]]) -> dict[str, Any]:
+    seconds, mib, cpu = np.array(runs).T
+    low, middle, high = np.percentile(seconds, (25, 50, 75))
+    entry = {
+        "task": name,
+        "rounds": len(runs),
+        "seconds": float(middle),
+        "quartiles": [float(low), float(high)],
+        "least": float(seconds.min()),
+        "cpu_seconds": float(np.median(cpu)),
+        "peak_mib": float(mib.max()),
+    }
+    print(f"{name:56} {middle:7.3f} s  {mib.max():7.1f} MiB", flush=True)
+    return entry
+
+
+def _big(sizes: tuple[int, ...]) -> list[dict[str, Any]]:
+    """Time and peak memory of ``calcore certify`` for Parquet files made by ``calcore simulate``."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for n in sizes:
+            path = Path(folder) / "job.parquet"
+            calcore(["simulate", "--rows", str(n), "-o", str(path)])
+            size = path.stat().st_size
+            calcore(["certify", str(path)])
+            entry = _entry(
+                f"calcore certify, {n:,} rows", [calcore(["certify", str(path)]) for _ in range(3)]
+            )
+            found.append(entry | {"n": n, "file_mib": size / 2**20})
+            path.unlink()
+    return found
+
+
+def _checks(rows: list[dict[str, Any]], big: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    seconds = {row["task"]: row["seconds"] for row in rows}
+    version, flights = "calcore --version", "calcore certify of the flights, warm"
+    checks = [
+        record.check(version, seconds[version], LIMIT_VERSION, unit="s"),
+        record.check(flights, seconds[flights], LIMIT_FLIGHTS, unit="s"),
+    ]
+    if len(big) > 1:
+        name = f"peak memory of certify, {big[1]['n']:,} rows less {big[0]['n']:,} rows"
+        checks.append(
+            record.check(name, big[1]["peak_mib"] - big[0]["peak_mib"], LIMIT_GROWTH_MIB, unit="MiB")
+        )
+    last = big[-1]
+    checks.append(
+        record.check(
+            f"peak memory of certify, {last['n']:,} rows", last["peak_mib"] / 1024, LIMIT_GIB, unit="GiB"
+        )
+    )
+    return checks

@@ -189,6 +189,19 @@ class TestFormats:
         _, scores = read("a.csv", "y", "p")
         assert scores[-3:].tolist() == [1.0, 0.5, 0.5]
 
+    @pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+    def test_arrow_batches_are_views_where_they_can_be(self, compression: str | None) -> None:
+        rows = table(50_000).append_column("junk", pa.array(["junk"] * 50_000))
+        with ipc.new_file(
+            "a.arrow", rows.schema, options=ipc.IpcWriteOptions(compression=compression)
+        ) as writer:
+            writer.write_table(rows)
+        before = pa.total_allocated_bytes()
+        batches = list(open_source("a.arrow").batches(["p", "late"]))
+        assert batches[0].schema.names == ["p", "late"]
+        assert np.array_equal(batches[0].column("p").to_numpy(), columns(50_000)[1])
+        assert (pa.total_allocated_bytes() == before) == (compression is None)
+
     def test_csv_as_spreadsheets_write_it(self) -> None:
         Path("a.csv").write_bytes(b'\xef\xbb\xbf"y","p q"\r\n1,0.5\r\n\r\n0,"0.25"\r\n')
         labels, scores = read("a.csv", "y", "p q")

@@ -31,7 +31,7 @@ __all__ = ["BATCH_ROWS", "Column", "Source", "kind_of", "open_source"]
 
 BATCH_ROWS = 1 << 19
 _PARQUET_BUFFER = 1 << 20
-_CSV_BLOCK = 1 << 22
+_CSV_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +126,28 @@ class _Arrow(Source):
             self._take_schema(reader.schema)
 
     def _open(self, stack: ExitStack, names: Sequence[str] | None) -> tuple[Any, Any]:
-        fields = None if names is None else [[c.name for c in self.columns].index(name) for name in names]
-        options = ipc.IpcReadOptions(included_fields=fields)
         if self._is_file:
             mapping = _map(self.path)
-            return ipc.open_file(pa.py_buffer(mapping), options=options), mapping
+            return self._selective(pa.py_buffer(mapping), names), mapping
         file = stack.enter_context(pa.OSFile(self.path))
-        return stack.enter_context(ipc.open_stream(file, options=options)), file
+        return stack.enter_context(ipc.open_stream(file, options=self._only(names))), file
+
+    def _only(self, names: Sequence[str] | None) -> ipc.IpcReadOptions:
+        known = [column.name for column in self.columns]
+        return ipc.IpcReadOptions(included_fields=None if names is None else [known.index(n) for n in names])
+
+    def _selective(self, content: pa.Buffer, names: Sequence[str] | None) -> ipc.RecordBatchFileReader:
+        """A reader that does no more than it must for the named columns.
+
+        Without compression a batch is a view of the mapping, and columns that nobody looks at cost nothing:
+        asking for some columns only would copy them. With compression it saves inflating the others.
+        """
+        reader = ipc.open_file(content)
+        if names is None or reader.num_record_batches == 0:
+            return reader
+        buffers = [b for name in names for b in reader.get_batch(0).column(name).buffers() if b is not None]
+        is_view = all(content.address <= b.address < content.address + content.size for b in buffers)
+        return reader if is_view else ipc.open_file(content, options=self._only(names))
 
     def batches(
         self, names: Sequence[str], *, numeric: Sequence[str] = (), rows: int = BATCH_ROWS
@@ -141,11 +156,12 @@ class _Arrow(Source):
             reader, bytes_ = self._open(stack, names)
             size = os.path.getsize(self.path)
             count = reader.num_record_batches if self._is_file else 0
-            whole = (reader.get_batch(i) for i in range(count)) if self._is_file else iter(reader)
+            whole = map(reader.get_batch, range(count)) if self._is_file else iter(reader)
             for number, batch in enumerate(whole, 1):
                 self.progress = number / count if self._is_file else bytes_.tell() / size
+                chosen = batch.select(list(names))
                 for start in range(0, batch.num_rows, rows):
-                    yield batch.slice(start, rows)
+                    yield chosen.slice(start, rows)
                     if self._is_file:
                         _forget(bytes_)
 

@@ -212,10 +212,7 @@ def binary(y_true: ArrayLike, y_prob: ArrayLike, *, pos_label: Any = None) -> Ro
             _refuse_labels(labels, scores, None)
         return Rows(labels, scores, positive, negative)
     positive = _positive_label(pos_label, labels)
-    negative = _first_other(labels, positive)
-    if negative != negative:  # NaN
-        _refuse_labels(labels, scores, positive)
-    return Rows(labels, scores, positive, negative, positive)
+    return Rows(labels, scores, positive, _first_other(labels, positive), positive)
 
 
 def group_rows(
@@ -440,9 +437,8 @@ def _column(value: Any, name: str) -> NDArray[Any]:
     missing = _missing_entries(value)
     if missing is not None and missing.any():
         _refuse_missing(missing, name)
-    extension = hasattr(value, "isna") and not isinstance(getattr(value, "dtype", None), np.dtype)
     try:
-        array: NDArray[Any] = np.asarray(value.to_numpy() if extension else value)
+        array: NDArray[Any] = np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{name} must be a one-dimensional column; {error}") from error
     if array.ndim == 0:
@@ -565,7 +561,7 @@ def _as_doubles(scores: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _slack(dtype: np.dtype[Any]) -> float:
-    return _SLACK.get(dtype.itemsize, 1e-9) if dtype.kind == "f" else 0.0
+    return _SLACK.get(dtype.itemsize, 1e-9)  # whole numbers are never so near to 0 or 1 without being it
 
 
 def _first_other(column: NDArray[Any], *known: Any) -> Any:

@@ -91,6 +91,7 @@ def read(y_true, y_prob, *, pos_label=None, size=2):
         ([b"a", b"b", b"b"], b"b", [0, 1, 1]),
         # Python objects of one kind
         (np.array([True, False, True], object), None, [1, 0, 1]),
+        (np.array([True, np.False_, np.True_], object), None, [1, 0, 1]),
         (np.array([1, 0, np.int8(1)], object), None, [1, 0, 1]),
         (np.array([5, 6, 6], object), 5, [1, 0, 0]),
         (np.array(["a", "bb", "bb"], object), "bb", [0, 1, 1]),
@@ -161,6 +162,11 @@ def test_the_literal_slack_passes():
     assert read(Y, [1.000000001, -1e-9, 0.5]) == (Y, [1.0, 0.0, 0.5], 2)
 
 
+def test_the_neighbours_of_zero_and_one_are_clipped():
+    for score, clipped in ((1 + 2**-52, 1.0), (-5e-324, 0.0)):
+        assert read(Y, [score, 0.5, 1 - 2**-53]) == (Y, [clipped, 0.5, 1 - 2**-53], 1)
+
+
 # ------------------------------------------------------------------------------------- memory and hosts
 
 
@@ -200,6 +206,8 @@ def layouts(values, dtype):
     record = np.zeros(len(plain), [("pad", "u1"), ("value", dtype)])
     record["value"] = plain
     yield "unaligned field", record["value"]
+    shifted = np.frombuffer(b"?" + plain.tobytes(), plain.dtype, offset=1)
+    yield "contiguous but unaligned", shifted
     yield "broadcast", np.broadcast_to(plain, (4, len(plain)))[2]
     yield "list", plain.tolist()
     yield "tuple", tuple(plain.tolist())
@@ -441,6 +449,8 @@ REFUSED = [
     ([NAN, 0, 1], P, 1, "y_true must hold one label per row; got nan at index 0"
      ": drop or fill the rows without a label"),
     # which label is positive
+    ([b"n", b"p", b"p"], P, None, GIVE + "b'n', b'p'"),
+    ([0, 0, 0], P, NAN, "pos_label must be one of the labels of y_true (0); got nan"),
     (["neg", "pos", "pos"], P, None, GIVE + "'neg', 'pos'"),
     (["a", "b", "c"], P, None, GIVE + "'a', 'b', 'c'"),
     (["a", "b", "c"], P, "a",
@@ -497,9 +507,12 @@ REFUSED = [
     (Y, [[p] for p in P], None, "y_prob must be one-dimensional; got shape (3, 1): pass y_prob.ravel()"),
     (Y, np.array([P, P]).T, None,
      "y_prob must be one-dimensional; got shape (3, 2): pass the column of the positive class, y_prob[:, 1]"),
+    (np.eye(3)[:, :2], P, None, SHAPE_OF_Y + "(3, 2): pick one column, e.g. y_true[:, 0]"),
     (np.eye(3), P, None, SHAPE_OF_Y + "(3, 3): pick one column, e.g. y_true[:, 0]"),
     (Y, np.zeros((3, 1, 1)), None, SHAPE_OF_P + "(3, 1, 1): pass one value per row"),
     (Y, pd.DataFrame({"p": P}), None, SHAPE_OF_P + "(3, 1): pick one column, e.g. y_prob['p']"),
+    (Y, pd.DataFrame({"p": [0.2, None, 0.9]}, dtype="Float64"), None,
+     SHAPE_OF_P + "(3, 1): pick one column, e.g. y_prob['p']"),
     (Y, pd.DataFrame({0: P}), None, "y_prob must be one-dimensional; got shape (3, 1): pick one column"),
     (Y, pl.DataFrame({"p": P}), None, SHAPE_OF_P + "(3, 1): pick one column, e.g. y_prob['p']"),
     (Y, pa.table({"p": P}), None, SHAPE_OF_P + "(3, 1): pick one column, e.g. y_prob['p']"),
@@ -549,6 +562,11 @@ def test_ragged_lists_name_the_argument():
         binary(Y, [[0.1], [0.2, 0.3], [0.4]])
 
 
+def test_long_doubles_beyond_double():
+    words = refusal(read, Y, np.array([0.2, np.longdouble("1e400"), 0.8]))
+    assert words in (UNIT + "1e+400 at index 1", UNIT + "inf at index 1")  # where long double is double
+
+
 def test_long_values_are_shortened():
     with pytest.raises(ValueError, match=r"got 'x{56}\.\.\. at index 2 beside") as caught:
         read(["a", "b", "x" * 1000], P, pos_label="a")
@@ -581,6 +599,13 @@ def test_the_negative_label_is_found_in_a_late_block():
     labels[70_000] = 0
     with pytest.raises(ValueError, match=r"got -1 at index 149999: -1 and 0 cannot both mean negative"):
         read(labels, rows.scores, size=65_536)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i8", "f4"])
+def test_a_block_of_zeros_among_labels_of_minus_one(dtype):
+    words = refusal(read, np.array([-1, 1, 0, 0], dtype), [0.5] * 4)
+    shown = "0.0" if dtype == "f4" else "0"
+    assert words == f"{PAIR}{shown} at index 2 (and 1 more): -1 and 0 cannot both mean negative"
 
 
 def test_empty_and_overlong_blocks():

@@ -1,4 +1,4 @@
-"""Bins of equal mass over cells, bins of equal width, and exact sums per bin."""
+"""Bins of equal mass over cells, and bins of equal width."""
 
 from __future__ import annotations
 

@@ -182,31 +182,29 @@ def decode(
     """Read the non-empty cells; return their number m.
 
     counts[0..1, :m]: rows, positives. sums[0..5, :m]: sum of s, sum of s over positives, sum of s^2, upper
-    bound of the sum of abs(s_i - s_j) over ordered pairs, smallest and largest s.
+    bound of the sum of abs(s_i - s_j) over ordered pairs, smallest and largest s. A cell of one distinct
+    score needs no offsets: its sums are products.
     """
     m = 0
     for j in range(cells.shape[0]):
         if cells[j, COUNTS] == 0:
             continue
         n, k = cells[j, COUNTS] & 0xFFFFFFFF, cells[j, COUNTS] >> 32
-        base, width = edges[j], edges[j + 1] - edges[j]
-        unit = width * 2.0**-OFFSET_BITS
-        low, high = (
-            np.int64(ONE_BITS - cells[j, BOTTOM]).view(np.float64),
-            np.int64(cells[j, TOP]).view(np.float64),
-        )
-        first = unit * cells[j, OFFSETS]
-        total = min(max(n * base + first, n * low), n * high)
-        counts[0, m] = n
-        counts[1, m] = k
-        sums[0, m] = total
-        sums[1, m] = k * base + unit * cells[j, HITS]
-        sums[2, m] = n * base * base + 2.0 * base * first + width * unit * cells[j, SQUARES]
-        sums[3, m] = 0.0
-        if low < high:
-            above = min(max(total - n * low, 0.0), n * (high - low))
-            sums[3, m] = 2.0 * above * (n * (high - low) - above) / (high - low)
-        sums[4, m] = low
-        sums[5, m] = high
+        low = np.int64(ONE_BITS - cells[j, BOTTOM]).view(np.float64)
+        high = np.int64(cells[j, TOP]).view(np.float64)
+        counts[0, m], counts[1, m] = n, k
+        sums[4, m], sums[5, m] = low, high
+        if low == high:
+            sums[0, m], sums[1, m], sums[2, m], sums[3, m] = n * low, k * low, n * low * low, 0.0
+        else:
+            base, width = edges[j], edges[j + 1] - edges[j]
+            unit = width * 2.0**-OFFSET_BITS
+            first = unit * cells[j, OFFSETS]
+            total = min(max(n * base + first, n * low), n * high)
+            sums[0, m] = total
+            sums[1, m] = min(max(k * base + unit * cells[j, HITS], k * low), k * high)
+            sums[2, m] = n * base * base + 2.0 * base * first + width * unit * cells[j, SQUARES]
+            above, span = max(total - n * low, 0.0), n * (high - low)
+            sums[3, m] = 2.0 * above * max(span - above, 0.0) / (high - low)
         m += 1
     return m

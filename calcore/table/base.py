@@ -99,13 +99,13 @@ class Table(ABC):
     def sum_squared_error(self) -> float:
         """Sum of (s - y)^2."""
         summary = self._summary
-        return float((summary.squares - 2.0 * summary.hits + summary.cells.k).sum())
+        return float(np.maximum(summary.squares - 2.0 * summary.hits + summary.cells.k, 0.0).sum())
 
     @property
     def sum_abs_error(self) -> float:
         """Sum of abs(s - y), which is that of s + y - 2 s y."""
         summary = self._summary
-        return float((summary.cells.s - 2.0 * summary.hits + summary.cells.k).sum())
+        return float(np.maximum(summary.cells.s - 2.0 * summary.hits + summary.cells.k, 0.0).sum())
 
     def cells(self) -> Cells:
         """Return the non-empty cells, by ascending score: read-only arrays, computed once."""

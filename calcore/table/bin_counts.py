@@ -225,8 +225,11 @@ def _integer(digits: NDArray[np.uint32]) -> int:
 
 
 def _ascending(edges: ArrayLike) -> NDArray[np.float64]:
-    given = np.array(edges, np.float64)
+    try:
+        given = np.array(edges, np.float64)
+    except (TypeError, ValueError):
+        given = np.empty(0)
     whole = given.ndim == 1 and len(given) > 1 and given[0] == 0.0 and given[-1] == 1.0
     if not (whole and np.all(given[:-1] < given[1:])):
-        raise ValueError(f"edges must ascend strictly from 0 to 1; got {given.tolist()!r:.80}")
+        raise ValueError(f"edges must be numbers that ascend strictly from 0 to 1; got {edges!r:.80}")
     return given

@@ -19,7 +19,7 @@ from calcore.table.base import BLOCK, Summary, Table
 _MAX_THREADS = 4
 """Each has a table of its own (6.2 MiB at the default size), and memory is what they wait for."""
 
-_THREADED_ROWS = 1_048_576
+_THREADED_ROWS = 500_000
 """Fewer rows are checked first and then added in place: a second table would cost more than it saves."""
 
 _CELL_ROWS = 2**31 - 1
@@ -123,8 +123,7 @@ class CellTable(Table):
         y_true, y_prob, pos_label
             As in `ScoreTable`.
         n_threads : int, optional
-            Default: one per core, at most 4. The result does not depend on it, nor is it used below a million
-            rows.
+            Default: one per core, at most 4. Less than half a million rows are left to one thread.
 
         Returns
         -------
@@ -140,7 +139,7 @@ class CellTable(Table):
 
         Notes
         -----
-        O(n) time; 6.2 MiB per thread besides the table (default size), none below a million rows.
+        O(n) time; 6.2 MiB per thread besides the table (default size), none below half a million rows.
         """
         return self.add_rows(_validate.binary(y_true, y_prob, pos_label=pos_label), n_threads)
 
@@ -237,9 +236,7 @@ class CellTable(Table):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to one file, completely or not at all; equal tables give equal files."""
-        about = {"grid": self.grid, "n_cells": self.n_cells, "n": self._n, "n_clipped": self._n_clipped}
-        used = np.flatnonzero(self._words[:, cells.COUNTS])
-        storage.write(path, about, np.column_stack((used, self._words[used])))
+        storage.write(path, *self.__getstate__())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -250,10 +247,20 @@ class CellTable(Table):
         ValueError
             If the file is no cell table, of an unknown version, or damaged.
         """
-        about, matrix = storage.read(path, 1 + cells.WORDS)
-        table = cls(about["n_cells"], about["grid"])
-        table._words[matrix[:, 0]] = matrix[:, 1:]
-        return table._changed(about["n"], about["n_clipped"])
+        table = cls.__new__(cls)
+        table.__setstate__(storage.read(path, 1 + cells.WORDS))
+        return table
+
+    def __getstate__(self) -> tuple[dict[str, Any], NDArray[np.int64]]:
+        about = {"grid": self.grid, "n_cells": self.n_cells, "n": self._n, "n_clipped": self._n_clipped}
+        used = np.flatnonzero(self._words[:, cells.COUNTS])
+        return about, np.column_stack((used, self._words[used]))
+
+    def __setstate__(self, state: tuple[dict[str, Any], NDArray[np.int64]]) -> None:
+        about, matrix = state
+        CellTable.__init__(self, about["n_cells"], about["grid"])
+        self._words[matrix[:, 0]] = matrix[:, 1:]
+        self._changed(about["n"], about["n_clipped"])
 
 
 def _zeros(n_cells: int) -> NDArray[np.int64]:

@@ -69,16 +69,13 @@ class ScoreTable(Table):
         return table
 
     def _read(self, rows: _validate.Rows) -> None:
-        self._keys = np.empty(len(rows), np.int64)
-        self._n_clipped = 0
+        keys, total = np.empty(len(rows), np.int64), 0
         for start in range(0, len(rows), BLOCK):
             labels, scores, clipped = rows.block(start, start + BLOCK)
-            sorting.pack(labels, scores, self._keys[start : start + BLOCK])
-            self._n_clipped += clipped
-        self._keys.sort()
-        self._starts = NONE
-        self._pooled = None
-        self._cached = None
+            sorting.pack(labels, scores, keys[start : start + BLOCK])
+            total += clipped
+        keys.sort()
+        self.__setstate__((keys, total))
 
     @property
     def n(self) -> int:
@@ -99,6 +96,13 @@ class ScoreTable(Table):
     @property
     def positives(self) -> NDArray[np.int64]:
         return self._pool()[2]
+
+    def __getstate__(self) -> tuple[NDArray[np.int64], int]:
+        return self._keys, self._n_clipped
+
+    def __setstate__(self, state: tuple[NDArray[np.int64], int]) -> None:
+        self._keys, self._n_clipped = state
+        self._starts, self._pooled, self._cached = NONE, None, None
 
     def describe(self) -> str:
         return "sorted scores"

@@ -23,14 +23,14 @@ _VERSION = 1
 
 def write(path: str | os.PathLike[str], about: dict[str, Any], matrix: NDArray[np.int64]) -> None:
     """Write `about` and `matrix`; a file that is there is replaced only when all is written."""
-    body = matrix.astype("<i8").tobytes()
+    body = zlib.compress(matrix.astype("<i8").tobytes(), level=1)
     header = {"format": _FORMAT, "version": _VERSION, **about}
     line = json.dumps({**header, "sha256": _checksum(header, body)}).encode()
     target = Path(path)
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         with part.open("xb") as file:
-            file.write(line + b"\n" + zlib.compress(body, level=1))
+            file.write(line + b"\n" + body)
         part.replace(target)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -46,7 +46,7 @@ def read(path: str | os.PathLike[str], n_columns: int) -> tuple[dict[str, Any], 
         If the file is no table, of an unknown version, or damaged.
     """
     name = os.fspath(path)
-    line, _, packed = Path(path).read_bytes().partition(b"\n")
+    line, _, body = Path(path).read_bytes().partition(b"\n")
     try:
         header = json.loads(line)
     except ValueError:
@@ -57,14 +57,9 @@ def read(path: str | os.PathLike[str], n_columns: int) -> tuple[dict[str, Any], 
         raise ValueError(
             f"{name} has version {header.get('version')!r} of the {_FORMAT} format; known: {_VERSION}"
         )
-    digest = header.pop("sha256", None)
-    try:
-        body = zlib.decompress(packed)
-    except zlib.error as error:
-        raise ValueError(f"{name} is damaged: {error}") from error
-    if digest != _checksum(header, body):
-        raise ValueError(f"{name} is damaged: its checksum does not match")
-    return header, np.frombuffer(body, "<i8").astype(np.int64).reshape(-1, n_columns)
+    if header.pop("sha256", None) != _checksum(header, body):
+        raise ValueError(f"{name} is damaged: the checksum does not match")
+    return header, np.frombuffer(zlib.decompress(body), "<i8").astype(np.int64).reshape(-1, n_columns)
 
 
 def _checksum(header: dict[str, Any], body: bytes) -> str:

@@ -1,0 +1,599 @@
+"""ScoreTable and CellTable: sums within the stated bounds, and nothing but the rows decides them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+import zlib
+from collections import defaultdict
+from fractions import Fraction
+from itertools import pairwise, permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import absolute_deviation, absolute_differences, equal_mass_cuts, exact_sum, place_in
+
+from calcore import BinCounts, CellTable, ScoreTable
+from calcore._validate import binary
+from calcore.kernels.binning import equal_mass, uniform_bins
+from calcore.table import grid_for, grids, score_table, tabulate
+
+GRIDS = ("linear", "sqrt", "logit")
+SIZES = (1, 2, 7, 100)
+
+SCORE = st.one_of(
+    st.floats(0.0, 1.0),
+    st.integers(0, 20).map(lambda k: k / 20),
+    st.sampled_from([0.0, 5e-324, 2e-318, 1e-12, math.nextafter(0.5, 0.0), 0.5, 1.0 - 2.0**-53, 1.0]),
+)
+ROWS = st.lists(st.tuples(SCORE, st.integers(0, 1)), min_size=1, max_size=30)
+
+
+def columns(rows):
+    return [y for _, y in rows], [s for s, _ in rows]
+
+
+def widest(table):
+    """Width of the widest cell of a CellTable; 0 for sorted scores, which are not rounded to a grid."""
+    return (
+        float(np.diff(grids.edges(table.grid, table.n_cells)).max()) if isinstance(table, CellTable) else 0.0
+    )
+
+
+def state(table):
+    """All that a cell table holds, as plain values."""
+    about, words = pickle.loads(pickle.dumps(table)).__getstate__()
+    return about, words.tolist()
+
+
+def same(first, second):
+    return all(np.array_equal(a, b) for a, b in zip(first.__getstate__(), second.__getstate__(), strict=True))
+
+
+def every_table(labels, scores):
+    yield ScoreTable(labels, scores)
+    yield CellTable().update(labels, scores)
+    for grid in GRIDS:
+        for n_cells in SIZES:
+            yield CellTable(n_cells, grid).update(labels, scores)
+
+
+def simulated(n, seed, kind="uniform"):
+    rng = np.random.default_rng(seed)
+    scores = {
+        "uniform": lambda: rng.random(n),
+        "rare": lambda: rng.beta(0.2, 199.8, n),
+        "confident": lambda: 1.0 - rng.beta(0.2, 199.8, n),
+        "rounded": lambda: np.round(rng.random(n), 2),
+        "constant": lambda: np.full(n, 0.3),
+        "single": lambda: rng.random(n, dtype=np.float32),
+        "heavy": lambda: np.where(rng.random(n) < 0.5, 0.25, rng.random(n)),
+    }[kind]()
+    return rng.random(n) < scores, scores
+
+
+KINDS = ("uniform", "rare", "confident", "rounded", "constant", "single", "heavy")
+
+
+# ---------------------------------------------------------------------------------------------- the sums
+
+
+@settings(max_examples=60)
+@given(ROWS)
+def test_cells_hold_their_rows(rows):
+    labels, scores = columns(rows)
+    for table in every_table(labels, scores):
+        groups = defaultdict(list)
+        edges = grids.edges(table.grid, table.n_cells).tolist() if isinstance(table, CellTable) else None
+        for s, y in rows:
+            groups[place_in(edges, s) if edges else s].append((s, y))
+        cells = table.cells()
+        assert len(cells.n) == len(groups)
+        width = widest(table)
+        for i, key in enumerate(sorted(groups)):
+            inside = groups[key]
+            values = [s for s, _ in inside]
+            assert (cells.n[i], cells.k[i]) == (len(inside), sum(y for _, y in inside))
+            assert (cells.lo[i], cells.hi[i]) == (min(values), max(values))
+            true = exact_sum(values)
+            slack = Fraction(width) * len(inside) / 2**31 + true / 2**48
+            assert abs(Fraction(float(cells.s[i])) - true) <= slack
+            assert cells.n[i] * cells.lo[i] <= cells.s[i] <= cells.n[i] * cells.hi[i]
+
+
+def check_totals(table, labels, scores):
+    """The bounds that the classes state, against sums rounded once."""
+    n, width = len(scores), widest(table)
+    exact = np.asarray(scores, np.float64).tolist()
+    answers = np.asarray(labels, np.float64).tolist()
+    scored = math.fsum(exact)
+    absolute = math.fsum(s + y - 2.0 * s * y for s, y in zip(exact, answers, strict=True))
+    squared = math.fsum((s - y) ** 2 for s, y in zip(exact, answers, strict=True))
+    assert (table.n, table.n_positive, table.n_clipped) == (n, sum(answers), 0)
+    assert abs(table.sum_scores - scored) <= n * width * 2.0**-31 + 2.0**-48 * scored
+    assert abs(table.sum_abs_error - absolute) <= n * (width * 2.0**-29 + 2.0**-46)
+    assert abs(table.sum_squared_error - squared) <= n * (width * 2.0**-28 + 2.0**-46)
+
+
+@settings(max_examples=60)
+@given(ROWS)
+def test_totals_of_few_rows(rows):
+    labels, scores = columns(rows)
+    for table in every_table(labels, scores):
+        check_totals(table, labels, scores)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_totals_of_many_rows(kind):
+    labels, scores = simulated(200_000, 30, kind)
+    for table in every_table(labels, scores):
+        check_totals(table, labels, scores)
+
+
+def test_perfect_and_hopeless_scores_are_summed_exactly():
+    labels = np.arange(1000) % 3 == 0
+    for table in every_table(labels, labels.astype(float)):
+        assert (table.sum_abs_error, table.sum_squared_error) == (0.0, 0.0)
+    for table in every_table(labels, 1.0 - labels):
+        assert (table.sum_abs_error, table.sum_squared_error) == (1000.0, 1000.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("millions", [20, 40])
+def test_single_precision_halves_average_to_one_half(millions):
+    """A float32 accumulator stops at 2^23 and says .419 or less."""
+    n = millions * 10**6
+    scores = np.full(n, 0.5, np.float32)
+    labels = np.zeros(n, np.int8)
+    labels[::2] = 1
+    for table in (CellTable().update(labels, scores), ScoreTable(labels, scores)):
+        assert (table.n, table.n_positive) == (n, n // 2)
+        assert table.sum_scores / n == 0.5
+        assert table.sum_abs_error / n == 0.5
+        assert table.sum_squared_error / n == 0.25
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cells_are_unions_of_the_usual_equal_width_bins(kind):
+    labels, scores = simulated(20_000, 31, kind)
+    cells = CellTable().update(labels, scores).cells()
+    for n_bins in (10, 15, 20, 25, 30, 40, 45, 50):
+        index = uniform_bins(cells.lo, n_bins)
+        assert np.array_equal(index, uniform_bins(cells.hi, n_bins))
+        counts = BinCounts(n_bins).update(labels, scores).counts
+        assert np.array_equal(np.bincount(index, cells.n, n_bins), counts)
+
+
+# ------------------------------------------------------------------------------------------- sorted scores
+
+
+@settings(max_examples=60)
+@given(ROWS)
+def test_ties_are_one_score(rows):
+    labels, scores = columns(rows)
+    table = ScoreTable(labels, scores)
+    distinct = sorted(set(scores))
+    assert table.scores.tolist() == distinct
+    assert table.counts.tolist() == [scores.count(s) for s in distinct]
+    assert table.positives.tolist() == [sum(y for t, y in rows if t == s) for s in distinct]
+    assert all(
+        array.dtype == kind
+        for array, kind in zip(
+            (table.scores, table.counts, table.positives), (np.float64, np.int64, np.int64), strict=True
+        )
+    )
+
+
+@settings(max_examples=60)
+@given(ROWS, st.integers(1, 8))
+def test_many_distinct_scores_are_grouped_by_mass(rows, groups):
+    labels, scores = columns(rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(score_table, "_GROUPS", groups)
+        table = ScoreTable(labels, scores)
+        cells = table.cells()
+    if len(table.scores) <= groups:
+        cuts = list(range(len(table.scores) + 1))
+    else:
+        cuts = equal_mass_cuts(table.counts.tolist(), groups)
+    for column, whole in ((cells.n, table.counts), (cells.k, table.positives)):
+        assert column.tolist() == [whole[a:b].sum() for a, b in pairwise(cuts)]
+    assert cells.lo.tolist() == table.scores[cuts[:-1]].tolist()
+    assert cells.hi.tolist() == [table.scores[b - 1] for b in cuts[1:]]
+
+
+def test_number_of_cells_of_sorted_scores():
+    scores = np.linspace(0.0, 1.0, 300_000)
+    scores[:100_000] = 0.0
+    cells = ScoreTable(np.zeros(300_000), scores).cells()
+    assert 65_536 * 2 // 3 <= len(cells.n) <= 65_536 + 1
+    assert cells.n.max() == cells.n[0] == 100_000  # a heavy value is alone
+    assert cells.n[1:].max() < 2 * 300_000 / 65_536
+    assert np.all(cells.hi[:-1] < cells.lo[1:])
+    rounded = scores.round(3)
+    assert np.array_equal(ScoreTable(np.zeros(300_000), rounded).cells().lo, np.unique(rounded))
+
+
+# -------------------------------------------------------------------------------- deviations and differences
+
+
+def bins_of(table, n_bins):
+    cuts = equal_mass(table.cells().n, n_bins)
+    totals = np.concatenate(([0], np.cumsum(table.cells().n)))
+    return cuts, totals[cuts]
+
+
+@settings(max_examples=60)
+@given(ROWS, st.integers(1, 4), st.data())
+def test_deviations_are_exact_or_above(rows, n_bins, data):
+    labels, scores = columns(rows)
+    ordered = sorted(scores)
+    for table in every_table(labels, scores):
+        cuts, ranks = bins_of(table, n_bins)
+        centers = np.array([data.draw(st.one_of(SCORE, st.sampled_from(scores))) for _ in cuts[1:]])
+        got, cells = table.abs_deviation(cuts, centers), table.cells()
+        for b, (first, last) in enumerate(pairwise(ranks)):
+            inside = ordered[first:last]
+            true = absolute_deviation(inside, centers[b])
+            # scores off by 2^-31 of a cell, and every term rounded at a size of at most 30
+            slack = len(inside) * (Fraction(widest(table)) / 2**31 + Fraction(1, 2**44))
+            assert Fraction(float(got[b])) >= true - slack
+            runs = slice(cuts[b], cuts[b + 1])
+            split = (cells.lo[runs] < centers[b]) & (centers[b] < cells.hi[runs])
+            if isinstance(table, ScoreTable) or not split.any():
+                assert Fraction(float(got[b])) <= true + slack
+            else:  # a chord is above by at most half the range of the cell's scores, per row
+                most = (cells.n[runs] * (cells.hi[runs] - cells.lo[runs]))[split].sum() / 2
+                assert Fraction(float(got[b])) <= true + Fraction(float(most)) + slack
+
+
+@settings(max_examples=60)
+@given(ROWS, st.integers(1, 4))
+def test_differences_are_exact_or_above(rows, n_bins):
+    labels, scores = columns(rows)
+    ordered = sorted(scores)
+    for table in every_table(labels, scores):
+        cuts, ranks = bins_of(table, n_bins)
+        got, cells = table.abs_differences(cuts), table.cells()
+        for b, (first, last) in enumerate(pairwise(ranks)):
+            inside = ordered[first:last]
+            true = absolute_differences(inside)
+            slack = 2 * len(inside) ** 2 * (Fraction(widest(table)) / 2**31 + Fraction(1, 2**44))
+            assert Fraction(float(got[b])) >= true - slack
+            hidden = 0.0
+            if isinstance(table, CellTable):  # 2 n^2 (b - m)(m - a)/(b - a) is at most n^2 (b - a)/2
+                runs = slice(cuts[b], cuts[b + 1])
+                several = cells.n[runs] > 2
+                hidden = (cells.n[runs] ** 2 * (cells.hi[runs] - cells.lo[runs]) / 2)[several].sum()
+            assert Fraction(float(got[b])) <= true + Fraction(float(hidden)) + slack
+
+
+def test_deviations_of_many_rows():
+    """Groups of several distinct scores: the one that holds the centre is read row by row."""
+    labels, scores = simulated(200_000, 32)
+    table = ScoreTable(labels, scores)
+    ordered = np.sort(scores)
+    for n_bins in (1, 10, 100):
+        cuts, ranks = bins_of(table, n_bins)
+        centers = np.array([ordered[a:b].mean() for a, b in pairwise(ranks)])
+        true = [math.fsum(abs(ordered[a:b] - c)) for (a, b), c in zip(pairwise(ranks), centers, strict=True)]
+        np.testing.assert_allclose(table.abs_deviation(cuts, centers), true, rtol=2.0**-40)
+        pairs = [
+            2.0 * math.fsum((2.0 * np.arange(b - a) - (b - a) + 1.0) * (ordered[a:b] - ordered[a]))
+            for a, b in pairwise(ranks)
+        ]
+        np.testing.assert_allclose(table.abs_differences(cuts), pairs, rtol=2.0**-40)
+
+
+# ------------------------------------------------------------------ only the rows decide, not how they came
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_neither_order_nor_batches_nor_merging_matter(grid):
+    labels, scores = simulated(150_000, 33, "rare")
+    whole = CellTable(5000, grid).update(labels, scores)
+    order = np.random.default_rng(34).permutation(len(scores))
+    assert same(CellTable(5000, grid).update(labels[order], scores[order]), whole)
+    batches = CellTable(5000, grid)
+    for part in np.array_split(order, 7):
+        batches.update(labels[part], scores[part])
+    assert same(batches, whole)
+    parts = np.split(order, [10, 70_000])
+    for sequence in permutations(parts):
+        total = CellTable(5000, grid)
+        for part in sequence:
+            total.merge(CellTable(5000, grid).update(labels[part], scores[part]))
+        assert same(total, whole)
+        assert total.sum_squared_error == whole.sum_squared_error
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_threads_do_not_matter(grid):
+    labels, scores = simulated(600_000, 35)
+    scores[::1000] = 1.0 + 1e-10
+    one = CellTable(1000, grid).update(labels, scores, n_threads=1)
+    assert one.n_clipped == 600
+    for _ in range(20):
+        for n_threads in (1, 2, 4, 8, None):
+            assert same(CellTable(1000, grid).update(labels, scores, n_threads=n_threads), one)
+
+
+def test_threads_add_to_what_is_there():
+    labels, scores = simulated(600_000, 36)
+    first = CellTable(100).update(labels[:10], scores[:10])
+    first.update(labels[10:], scores[10:], n_threads=2)
+    assert same(first, CellTable(100).update(labels, scores, n_threads=1))
+
+
+def test_the_same_fault_is_named_by_any_number_of_threads():
+    labels, scores = simulated(600_000, 37)
+    faults = scores.copy()
+    faults[500_000], bad = np.nan, labels.astype(int)
+    bad[100_000] = 7
+    table = CellTable(100)
+    for columns_ in ((labels, faults), (bad, scores), (bad, faults)):
+        messages = set()
+        for n_threads in (1, 2, 4, 4, 4):
+            with pytest.raises(ValueError, match=r"index [15]00000") as error:
+                table.update(*columns_, n_threads=n_threads)
+            messages.add(str(error.value))
+        assert len(messages) == 1
+    assert same(table, CellTable(100))
+
+
+def test_columns_handed_out_are_read_only_and_stay_as_they_were():
+    for table in every_table([0, 1, 1], [0.1, 0.2, 0.2]):
+        assert table.cells() is table.cells()
+        for column in table.cells():
+            with pytest.raises(ValueError, match="read-only"):
+                column[0] = 0
+    sorted_ = ScoreTable([0, 1, 1], [0.1, 0.2, 0.2])
+    for column in (sorted_.scores, sorted_.counts, sorted_.positives):
+        with pytest.raises(ValueError, match="read-only"):
+            column[0] = 0
+    table = CellTable().update([0, 1], [0.1, 0.2])
+    before = table.cells()
+    table.update([1], [0.3])
+    assert (before.n.sum(), table.cells().n.sum()) == (2, 3)
+
+
+@pytest.mark.parametrize("renew", [copy.deepcopy, copy.copy, lambda table: pickle.loads(pickle.dumps(table))])
+def test_copies_are_equal_and_apart(renew):
+    labels, scores = simulated(5000, 38)
+    for table in every_table(labels, scores):
+        table.cells()
+        twin = renew(table)
+        assert same(twin, table)
+        assert (twin.sum_scores, repr(twin)) == (table.sum_scores, repr(table))
+        if isinstance(table, CellTable):
+            twin.update([1], [0.5])
+            assert (twin.n, table.n, table.cells().n.sum()) == (5001, 5000, 5000)
+
+
+# ----------------------------------------------------------------------------------------- merge and limits
+
+
+def test_merging():
+    table = CellTable(10, "sqrt").update([0, 1], [0.2, 1.0 + 1e-12])
+    other = CellTable(10, "sqrt").update([1], [-1e-12])
+    assert table.merge(other) is table
+    assert (table.n, table.n_positive, table.n_clipped, other.n) == (3, 2, 2, 1)
+    assert same(table.merge(CellTable(10, "sqrt")), CellTable(10, "sqrt").merge(table))
+    with pytest.raises(
+        ValueError, match="other must have the same grid; got 11 sqrt cells for 10 sqrt cells"
+    ):
+        table.merge(CellTable(11, "sqrt"))
+    with pytest.raises(
+        ValueError, match="other must have the same grid; got 10 linear cells for 10 sqrt cells"
+    ):
+        table.merge(CellTable(10))
+    with pytest.raises(TypeError, match="other must be a CellTable; got ScoreTable"):
+        table.merge(ScoreTable([0], [0.5]))
+
+
+def test_a_cell_holds_two_billion_rows_and_refuses_more():
+    table, total = CellTable().update([1], [0.3]), CellTable().update([1], [0.3])
+    for _ in range(30):
+        table.merge(table)
+        total.merge(table)
+    most = 2**31 - 1
+    assert (total.n, total.n_positive) == (most, most)
+    assert abs(total.sum_scores / most - 0.3) <= 1e-5 * 2.0**-31 + 2.0**-49
+    assert total.cells().lo == total.cells().hi == 0.3
+    before = state(total)
+    with pytest.raises(OverflowError, match="a cell would hold 2147483648 rows"):
+        total.update([0], [0.3])
+    with pytest.raises(OverflowError, match="a cell would hold 3221225471 rows"):
+        total.merge(table)
+    assert state(total) == before
+    assert total.update([0], [0.4]).n == 2**31  # another cell has room
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0,), "n_cells must be a whole number >= 1; got 0"),
+        ((2.5,), "n_cells must be a whole number >= 1; got 2.5"),
+        ((2**31,), r"n_cells must be below 2\^31; got 2147483648"),
+        ((10, "log"), "grid must be one of 'linear', 'sqrt', 'logit'; got 'log'"),
+    ],
+)
+def test_senseless_grids(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        CellTable(*arguments)
+
+
+def test_an_empty_cell_table():
+    table = CellTable()
+    assert (table.n, table.n_positive, table.n_clipped, table.sum_scores) == (0, 0, 0, 0.0)
+    assert (table.sum_abs_error, table.sum_squared_error, table.is_coarse) == (0.0, 0.0, False)
+    assert all(len(column) == 0 for column in table.cells())
+
+
+def test_words_for_people():
+    assert ScoreTable([0], [0.5]).describe() == "sorted scores"
+    assert repr(ScoreTable([0], [0.5])) == "<ScoreTable: 1 rows>"
+    assert CellTable().describe() == "100800 linear cells"
+    assert repr(CellTable(5, "logit").update([1], [1.0])) == "<CellTable: 1 rows in 5 logit cells>"
+
+
+# ---------------------------------------------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_a_saved_table_comes_back(grid, tmp_path):
+    labels, scores = simulated(1000, 39, "heavy")
+    scores[0] = -1e-10
+    table = CellTable(500, grid).update(labels, scores)
+    table.save(tmp_path / "a")
+    twin = CellTable.load(str(tmp_path / "a"))
+    assert same(twin, table)
+    assert (twin.n_clipped, twin.sum_squared_error) == (1, table.sum_squared_error)
+    twin.save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert same(CellTable.load(tmp_path / "b").update(labels, scores), table.merge(twin))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_an_empty_table_is_a_file_too(tmp_path):
+    CellTable(7).save(tmp_path / "empty")
+    assert CellTable.load(tmp_path / "empty").update([1], [0.5]).n == 1
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "table"
+    CellTable(7).update([1], [0.5]).save(path)
+    before = path.read_bytes()
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        CellTable(7).save(path)
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["table"]
+    CellTable(9).save(path)
+    assert CellTable.load(path).n_cells == 9
+
+
+def test_every_damage_is_noticed(tmp_path):
+    path = tmp_path / "table"
+    CellTable(50).update([0, 1, 1], [0.1, 0.5, 0.9]).save(path)
+    whole = path.read_bytes()
+    for end in range(len(whole)):
+        path.write_bytes(whole[:end])
+        with pytest.raises(ValueError, match=r"damaged|is not a calcore cell table"):
+            CellTable.load(path)
+    for position in range(len(whole)):
+        for bit in (0, 5):
+            path.write_bytes(whole[:position] + bytes([whole[position] ^ (1 << bit)]) + whole[position + 1 :])
+            with pytest.raises(ValueError, match=r"damaged|is not a calcore cell table|has version"):
+                CellTable.load(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is not a calcore cell table file"),
+        (b"PAR1\x00\xff\n", "is not a calcore cell table file"),
+        (b"[1, 2]\n", "is not a calcore cell table file"),
+        (b'{"format": "other"}\n', "is not a calcore cell table file"),
+        (
+            b'{"format": "calcore cell table"}\n',
+            "has version None of the calcore cell table format; known: 1",
+        ),
+        (b'{"format": "calcore cell table", "version": 2}\n', "has version 2 of the"),
+        (
+            b'{"format": "calcore cell table", "version": 1}\n' + zlib.compress(b""),
+            "is damaged: the checksum does not match",
+        ),
+    ],
+)
+def test_files_that_are_no_tables(content, message, tmp_path):
+    path = tmp_path / "table"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message) as error:
+        CellTable.load(path)
+    assert str(error.value).startswith(str(path))
+
+
+def test_the_format_is_readable_without_calcore(tmp_path):
+    CellTable(4).update([1, 0], [0.25, 0.75]).save(tmp_path / "table")
+    line, _, body = (tmp_path / "table").read_bytes().partition(b"\n")
+    header = json.loads(line)
+    del header["sha256"]
+    assert header == {
+        "format": "calcore cell table",
+        "version": 1,
+        "grid": "linear",
+        "n_cells": 4,
+        "n": 2,
+        "n_clipped": 0,
+    }
+    words = np.frombuffer(zlib.decompress(body), "<i8").reshape(-1, 9)
+    assert words[:, :2].tolist() == [[1, 2**32 + 1], [3, 1]]
+
+
+# ------------------------------------------------------------------------------------------- choosing a grid
+
+
+@pytest.mark.parametrize(
+    ("kind", "grid"),
+    [
+        ("uniform", "linear"),
+        ("rare", "sqrt"),
+        ("confident", "logit"),
+        ("rounded", "linear"),
+        ("constant", "linear"),
+        ("single", "linear"),
+        ("heavy", "linear"),
+    ],
+)
+def test_the_grid_follows_the_scores(kind, grid):
+    _, scores = simulated(65_536, 40, kind)
+    assert grid_for(scores) == grid
+    assert grid_for(scores[:1000]) == grid
+
+
+def test_no_scores_or_only_extremes_take_the_plain_grid():
+    assert grid_for([]) == "linear"
+    assert grid_for([0.0, 1.0]) == "linear"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_chosen_grid_is_not_coarse(kind):
+    labels, scores = simulated(1_000_000, 41, kind)
+    table = CellTable(grid=grid_for(scores[:65_536])).update(labels, scores)
+    assert table.is_coarse == (kind == "heavy")  # half of the rows at one score, others in the same cell
+
+
+def test_a_coarse_grid_says_so():
+    labels, scores = simulated(1_000_000, 42, "rare")
+    assert CellTable().update(labels, scores).is_coarse
+    assert CellTable(20).update(*simulated(1000, 43)).is_coarse
+    assert not CellTable().update(*simulated(1000, 43)).is_coarse
+    assert not CellTable(1).update([0, 1, 1], [0.5, 0.5, 0.5]).is_coarse  # one atom hides nothing
+
+
+def test_tabulate_sorts_a_million_rows_and_counts_more():
+    labels, scores = simulated(1_000_001, 44, "rare")
+    small = tabulate(binary(labels[:-1], scores[:-1]))
+    assert isinstance(small, ScoreTable)
+    assert small.n == 1_000_000
+    for n_threads in (None, 1, 2):
+        large = tabulate(binary(labels, scores), n_threads=n_threads)
+        assert isinstance(large, CellTable)
+        assert large.grid == "sqrt"
+        assert same(large, CellTable(grid="sqrt").update(labels, scores))
+    for column in (scores.astype(np.float32), np.sort(scores), (scores * 0).astype(int)):
+        assert tabulate(binary(labels, column)).n == 1_000_001
+    scores[::16] = np.nan
+    with pytest.raises(ValueError, match="y_prob must"):
+        tabulate(binary(labels, scores))

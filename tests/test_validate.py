@@ -334,7 +334,7 @@ MISSING = [
     (["a", "b", None, "a"], 1, 2),
     (np.array(["a", NAN, "b", "a"], object), 1, 1),
     (np.array([0.0, np.float32("nan"), 1, 1], object), 1, 1),
-    (np.array([datetime(2020, 1, 1), np.datetime64("NaT"), 1, 1], object), 1, 1),
+    (np.array([datetime(2020, 1, 1), np.datetime64("NaT", "s"), 1, 1], object), 1, 1),
     (np.array(["a", "b", NAN, "a"], np.dtypes.StringDType(na_object=NAN)), 1, 2),
     (np.ma.array([0, 1, 1, 0], mask=[0, 0, 1, 1]), 2, 2),
     (pd.Series([0, 1, pd.NA, pd.NA], dtype="Int64"), 2, 2),

@@ -1,0 +1,183 @@
+"""Every bound, broken on purpose: each named mutation must turn its tests red.
+
+Run by ``make mutants``. A mutation replaces one piece of source in a copy of the package; if the piece is gone,
+or if the tests still pass, the run fails. ``python tests/mutants.py NAME...`` runs some of them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+CERTIFICATES = "tests/test_certificates.py"
+TABLES = "tests/test_table.py tests/test_kernels_sorting.py tests/test_kernels_deviations.py"
+
+
+class Mutant(NamedTuple):
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: str = CERTIFICATES
+
+
+PLUGIN = "calcore/certificates/plugin.py"
+LOWER = "calcore/certificates/lower.py"
+CERTIFY = "calcore/certificates/__init__.py"
+OSCILLATION = "calcore/kernels/oscillation.py"
+SORTING = "calcore/kernels/sorting.py"
+DEVIATIONS = "calcore/kernels/deviations.py"
+BINNING = "calcore/kernels/binning.py"
+BOUNDS = "calcore/bounds.py"
+
+_A = "t * base + t * t / 8.0 + nats / n)"
+_B = "(growth(t) - math.expm1(-(t * base + nats / n))) / t"
+_C = "return 2.0 * t / root, nats + "
+_NOISE = "error -= float(np.sqrt(rows * mean * (1.0 - mean)).sum())"
+_KL = """if kl_bernoulli(q, middle) <= nats:
+            inside = middle
+        else:
+            outside = middle
+
+
+def kl_lower"""
+_BRIER = "kl_upper(table.sum_squared_error / table.n, -math.log(_BRIER * delta) / table.n)"
+_TIES = """found = 0
+    for i in range(keys.size):
+        if i == 0 or keys[i] >> 1 != keys[i - 1] >> 1:
+            if found == limit:"""
+_CHORD = "total += (below * (center - lo[j]) + above * (hi[j] - center)) / (hi[j] - lo[j])"
+
+MUTANTS = [
+    # deviations of the plug-in bound
+    Mutant("(a): deviation halved", PLUGIN, _A, "t * base + t * t / 32.0 + nats / n / 4)"),
+    Mutant("(a): delta -> sqrt(delta)", PLUGIN, _A, "t * base + t * t / 8.0 + nats / n / 2)"),
+    Mutant("(b): deviation halved", PLUGIN, "return phi * brier * (", "return 0.25 * phi * brier * ("),
+    Mutant("(b): delta -> sqrt(delta)", PLUGIN, _B, _B.replace("nats / n", "nats / n / 2")),
+    Mutant("(c): deviation halved", PLUGIN, _C, "return 4.0 * t / root, nats + "),
+    Mutant("(c): delta -> sqrt(delta)", PLUGIN, _C, "return 2.0 * t / root, 0.5 * nats + "),
+    Mutant(
+        "(c): lattice step dropped", PLUGIN, "(t * (base + 1.0 / n) + cost / n))", "(t * base + cost / n))"
+    ),
+    Mutant("all: delta -> sqrt(delta)", PLUGIN, "nats = -math.log(delta)", "nats = -0.5 * math.log(delta)"),
+    Mutant("(c) for every binning", PLUGIN, "sign_weights: bool = False", "sign_weights: bool = True"),
+    # bias
+    Mutant("form 1: bias dropped", PLUGIN, "hidden_mean_deviation(bins, mean_difference, smooth) / n", "0.0"),
+    Mutant(
+        "form 1: bias halved", PLUGIN, "return 0.5 * float(rows[order] @", "return 0.25 * float(rows[order] @"
+    ),
+    Mutant("form 1: smallest bins first", PLUGIN, "np.argsort(-rows", "np.argsort(rows"),
+    Mutant("form 1: slope halved", PLUGIN, "2.0 * smooth.lipschitz", "1.0 * smooth.lipschitz"),
+    Mutant("form 2: spread dropped", PLUGIN, "total = float(spread[bins.mixed].sum())", "total = 0.0"),
+    Mutant("form 2: price of the budget dropped", OSCILLATION, "value += meet * budget", "value += 0.0"),
+    Mutant(
+        "form 2: nothing to buy",
+        PLUGIN,
+        "rate, center, bins.n, cap, smooth",
+        "rate, center, bins.n, 0 * cap, smooth",
+    ),
+    Mutant("form 2: convex part of F", OSCILLATION, "0.5 * o + gap * gap / (2.0 * o)", "max(gap, 0.5 * o)"),
+    Mutant("form 2: concave part of F", OSCILLATION, "c + p - 2.0 * c * p / o", "c + p - 4.0 * c * p / o"),
+    # shares of delta
+    Mutant("shares: main at all of delta", PLUGIN, "Shares(0.79, 0.105", "Shares(1.0, 0.105"),
+    Mutant("both ends at all of delta", CERTIFY, '"both": (0.25, 0.75)', '"both": (1.0, 1.0)'),
+    Mutant("brier: measured, not bounded", CERTIFY, _BRIER, "table.sum_squared_error / table.n"),
+    # lower bound
+    Mutant("lower: union over signs dropped", LOWER, "nats += count * math.log(2.0)", "nats += 0.0"),
+    Mutant("lower: noise dropped", LOWER, _NOISE, "error -= 0.0"),
+    Mutant("lower: noise halved", LOWER, _NOISE, _NOISE.replace("float", "0.5 * float")),
+    Mutant("lower: delta -> sqrt(delta)", LOWER, "cost = nats / n", "cost = 0.5 * nats / n"),
+    Mutant("lower: deviation halved (bounded)", LOWER, "t * t / 8.0 - cost)", "t * t / 32.0 - cost / 4)"),
+    Mutant(
+        "lower: deviation halved (Bernstein)",
+        LOWER,
+        "(1.0 + t / 4.0) * brier",
+        "(1.0 + t / 4.0) * 0.25 * brier",
+    ),
+    Mutant("lower: union over bin counts dropped", LOWER, "nats = math.log(len(counts)) - ", "nats = -"),
+    # inversion of kl
+    Mutant(
+        "kl: delta -> sqrt(delta)",
+        BOUNDS,
+        _KL,
+        _KL.replace("<= nats", "<= nats / 2"),
+        f"{CERTIFICATES} {BOUNDS}",
+    ),
+    # bins cut inside ties, sums on cells
+    Mutant(
+        "ties: cut where a few scores repeat",
+        SORTING,
+        _TIES,
+        _TIES.replace(" >> 1", ""),
+        f"{CERTIFICATES} {TABLES}",
+    ),
+    Mutant(
+        "ties: cut where many scores repeat", SORTING, "keys[mark - 1] >> 1 << 1", "keys[mark - 1]", TABLES
+    ),
+    Mutant(
+        "bins: a heavy cell is not alone",
+        BINNING,
+        "heavy = (",
+        "heavy = False and (",
+        "tests/test_kernels_binning.py",
+    ),
+    Mutant(
+        "cells: chord replaced by the mean", DEVIATIONS, _CHORD, "total += abs(s[j] - n[j] * center)", TABLES
+    ),
+    Mutant(
+        "cells: pairs inside a cell dropped", DEVIATIONS, "total += within[j] + 2.0", "total += 2.0", TABLES
+    ),
+]
+
+
+def survives(mutant: Mutant) -> str | None:
+    """Why the mutation counts as unnoticed; None if the tests caught it."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for name in ("calcore", "tests"):
+            shutil.copytree(ROOT / name, copy / name)
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        path = copy / mutant.file
+        source = path.read_text()
+        if source.count(mutant.old) != 1:
+            return f"its source occurs {source.count(mutant.old)} times in {mutant.file}"
+        path.write_text(source.replace(mutant.old, mutant.new))
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-x",
+            "-p",
+            "no:cacheprovider",
+            *mutant.tests.split(),
+        ]
+        run = subprocess.run(command, cwd=copy, capture_output=True, text=True)
+        if (
+            run.returncode == 1 and "FAILED" in run.stdout
+        ):  # a test failed; an error at import would not count
+            return None
+        return f"pytest exited {run.returncode}: {run.stdout.strip().splitlines()[-1:]}"
+
+
+def main(names: list[str]) -> int:
+    chosen = [m for m in MUTANTS if not names or m.name in names]
+    with ThreadPoolExecutor(2) as pool:
+        reasons = list(pool.map(survives, chosen))
+    for mutant, reason in zip(chosen, reasons, strict=True):
+        print(
+            f"{'caught  ' if reason is None else 'SURVIVED'}  {mutant.name}{'' if reason is None else ': ' + reason}"
+        )
+    survivors = sum(reason is not None for reason in reasons)
+    print(f"{len(chosen) - survivors} passed, {survivors} failed")
+    return survivors > 0 or not chosen
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

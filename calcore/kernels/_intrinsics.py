@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -66,7 +66,7 @@ def _typed_combine(_: Any, words: Any, first: Any, addends: Any, ends: Any, row:
     return numba.types.void(words, index, addends, ends, index), build
 
 
-if numba.config.DISABLE_JIT:  # pyright: ignore
+if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
     fetch: Callable[..., None] = _fetch
     combine: Callable[..., None] = _combine
 else:

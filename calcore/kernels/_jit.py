@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -22,6 +22,6 @@ def jit(function: F) -> F:
     can be written (read-only installation, no home). The loop is then compiled once per process.
     """
     try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+        return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
     except RuntimeError:
-        return numba.njit(nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+        return cast(F, numba.njit(nogil=True, error_model="numpy")(function))

@@ -101,7 +101,7 @@ def _locate_logit(
     for i in range(scores.size):
         score = scores[i]
         depth = min(1022.0 - patterns[i] * 2.0**-52, float(OCTAVES)) * per_octave
-        index = min(np.int64(half - depth if score < 0.5 else half + depth), n_cells - 1)
+        index = np.int64(min(half - depth if score < 0.5 else half + depth, n_cells - 1.0))
         while score < edges[index]:
             index -= 1
         while index + 1 < n_cells and score >= edges[index + 1]:

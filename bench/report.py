@@ -68,10 +68,12 @@ def _checks(checks: list[Content]) -> list[str]:
 
 
 def _tightness(content: Content) -> list[str]:
-    def cell(entry: Content) -> str:
-        reference = entry["reference"]
-        mark = "" if reference["reached"] else " **!**"
-        return f"{_number(entry['upper_sorted'])} ({_number(reference['value'])}){mark}"
+    def cell(entry: Content, end: str = "upper") -> str:
+        value, reference = entry[f"{end}_sorted"], entry[f"{end}_reference"]
+        if reference is None:
+            return _number(value)
+        mark = "" if reference["reached"] else " ~" if reference["within_chance"] else " **!**"
+        return f"{_number(value)} ({_number(reference['value'])}){mark}"
 
     sizes = sorted({entry["n"] for entry in content["table"]})
     cases = list(dict.fromkeys(entry["case"] for entry in content["table"]))
@@ -80,7 +82,7 @@ def _tightness(content: Content) -> list[str]:
     seeds = len(content["seeds"])
     lines = [
         f"Upper ends, one-sided at δ = {content['delta']}, medians of {seeds} samples (in brackets the "
-        "reference; **!** where it is not reached):",
+        "reference; ~ worse, but within two standard errors; **!** worse):",
         "",
         *_table(
             ["η; scores", "CE", *heads],
@@ -98,7 +100,7 @@ def _tightness(content: Content) -> list[str]:
                 [
                     case,
                     _number(by_place[case, sizes[0]]["true"]),
-                    *(_number(by_place[case, n]["lower_sorted"]) for n in sizes),
+                    *(cell(by_place[case, n], "lower") for n in sizes),
                 ]
                 for case in cases
                 if by_place[case, sizes[0]]["true"] > 0.0
@@ -118,6 +120,13 @@ def _tightness(content: Content) -> list[str]:
             ),
         ),
     ]
+    lost = [
+        f"{end} end of {entry['case']} at {entry['n']:,} rows"
+        for end in ("upper", "lower")
+        for entry in content["table"]
+        if entry[f"{end}_reference"] is not None and not entry[f"{end}_reference"]["within_chance"]
+    ]
+    lines += ["", f"Lost to the reference: {'; '.join(lost) or 'none'}."]
     missed = sum(entry["n_missed"] for entry in content["table"])
     lines += [
         "",

@@ -121,6 +121,7 @@ CASES = (
         {},
     ),
 )
+VERDICT = {(True, True): "reached", (False, True): "within chance", (False, False): "missed"}
 LOWER_REFERENCE = (".101", ".153", ".162", ".165", ".1656")
 """Of the lower bound for η = s²: the better of two methods at each size."""
 
@@ -185,10 +186,11 @@ def _entry(case: Case, n: int, seeds: tuple[int, ...]) -> dict[str, Any]:
         ),
     }
     at = SIZES.index(n)
-    entry["reference"] = _reference(case.reference[at], entry["upper_sorted"])
+    entry["upper_reference"] = _reference(case.reference[at], values["upper_sorted"])
+    entry["lower_reference"] = None
     if case.shape == "square":
-        entry["lower_reference"] = _reference(LOWER_REFERENCE[at], entry["lower_sorted"], at_least=True)
-    entry["target"] = case.upper.get(n)
+        entry["lower_reference"] = _reference(LOWER_REFERENCE[at], values["lower_sorted"], at_least=True)
+    entry["upper_target"] = case.upper.get(n)
     entry["lower_target"] = case.lower.get(n)
     return entry
 
@@ -199,19 +201,30 @@ def _cost(values: dict[str, np.ndarray], way: str) -> dict[str, float]:
     return {"median": float(np.median(given) / np.median(best)), "worst": float(np.max(given / best))}
 
 
-def _reference(figure: str, value: float, *, at_least: bool = False) -> dict[str, Any]:
-    """Compare with a rounded figure: a value that rounds to it has reached it."""
+def _reference(figure: str, values: np.ndarray, *, at_least: bool = False) -> dict[str, Any]:
+    """Compare a median with a rounded figure, which is a median of some samples itself.
+
+    Reached: it rounds to the figure or is better. Within chance: worse by at most two standard errors of the
+    difference of two such medians (1.25 times those of means).
+    """
     half = 0.5 * 10.0 ** -len(figure.partition(".")[2])
-    reached = value >= float(figure) - half if at_least else value <= float(figure) + half
-    return {"value": float(figure), "reached": bool(reached)}
+    worse = float(np.median(values)) - float(figure)
+    if at_least:
+        worse = -worse
+    error = 1.2533 * float(values.std(ddof=1)) * math.sqrt(2.0 / values.size)
+    return {
+        "value": float(figure),
+        "reached": worse <= half,
+        "within_chance": worse <= half + 2.0 * error,
+    }
 
 
 def _checks(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
     checks = []
     for entry in table:
         name = _name(entry)
-        if entry["target"] is not None:
-            checks.append(record.check(f"upper: {name}", entry["upper_sorted"], entry["target"]))
+        if entry["upper_target"] is not None:
+            checks.append(record.check(f"upper: {name}", entry["upper_sorted"], entry["upper_target"]))
         if entry["lower_target"] is not None:
             checks.append(
                 record.check(f"lower: {name}", entry["lower_sorted"], entry["lower_target"], at_least=True)
@@ -233,11 +246,11 @@ def _name(entry: dict[str, Any]) -> str:
 
 
 def _line(entry: dict[str, Any]) -> str:
-    reference, cells, default = entry["reference"], entry["cells_cost"], entry["default_cost"]
+    reference, cells, default = entry["upper_reference"], entry["cells_cost"], entry["default_cost"]
     return (
         f"{entry['case']:46} {entry['n']:>10,}  true {entry['true']:.4f}  "
         f"[{entry['lower_sorted']:.5f}, {entry['upper_sorted']:.5f}]  "
-        f"reference {reference['value']:.4f} {'ok' if reference['reached'] else 'MISSED'}  "
+        f"reference {reference['value']:.4f} {VERDICT[reference['reached'], reference['within_chance']]}  "
         f"cells x{cells['median']:.4f}  default x{default['median']:.4f} {entry['default_table']}"
     )
 
@@ -260,8 +273,8 @@ def draw(content: dict[str, Any], path: Any) -> None:
             return np.where(gap > 0.0, gap, math.nan)
 
         guide = np.array([1e3, 1e7])
-        axis.plot(guide, 0.08 * (guide / 1e3) ** (-1 / 3), color="0.8", lw=1, zorder=0)
-        axis.plot(guide, 0.08 * (guide / 1e3) ** (-1 / 2), color="0.8", lw=1, ls=":", zorder=0)
+        axis.plot(guide, 0.08 * (guide / 1e3) ** (-1 / 3), color="0.75", lw=1, zorder=0)
+        axis.plot(guide, 0.08 * (guide / 1e3) ** (-1 / 2), color="0.75", lw=1, ls=":", zorder=0)
         axis.plot(
             n, away("upper_sorted", 1), "-o", color=blue, ms=5, label="upper end − truth, sorted scores"
         )
@@ -279,10 +292,10 @@ def draw(content: dict[str, Any], path: Any) -> None:
                 label="truth − lower end, sorted scores",
             )
         for entry in part:
-            if entry["target"] is not None:
+            if entry["upper_target"] is not None:
                 axis.plot(
                     entry["n"],
-                    entry["target"] - case.true,
+                    entry["upper_target"] - case.true,
                     "v",
                     color="black",
                     mfc="none",

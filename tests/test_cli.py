@@ -178,7 +178,7 @@ class TestCertify:
 
     @pytest.mark.parametrize(
         "words",
-        ["certify", "certify --side left a", "certify --max-ce 2 a", "bogus", "certify a --bogus", "table"],
+        ["certify", "certify --side left a", "certify --max-ce 2 a", "bogus", "certify a --bogus", "table bogus"],
     )
     def test_usage(self, run: Run, words: str) -> None:
         ended = run(*words.split())
@@ -285,7 +285,7 @@ class TestSimulate:
 class TestProcess:
     def test_version_and_help_import_nothing_heavy(self) -> None:
         code = (
-            "import sys, atexit, calcore.cli; heavy = {'numpy', 'numba', 'pyarrow', 'scipy', 'rich'};"
+            "import sys, atexit, calcore.cli; heavy = {'numpy', 'numba', 'pyarrow', 'scipy'};"
             "atexit.register(lambda: print(sorted(heavy & set(sys.modules)))); calcore.cli.main()"
         )
         for word, start in (("--version", f"calcore {calcore.__version__}\n"), ("--help", "Usage: calcore ")):

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,20 +44,20 @@ table_app = typer.Typer(
 app.add_typer(table_app, name="table")
 
 
-class Side(Enum):
+class Side(StrEnum):
     BOTH = "both"
     UPPER = "upper"
     LOWER = "lower"
 
 
-class Grid(Enum):
+class Grid(StrEnum):
     AUTO = "auto"
     LINEAR = "linear"
     SQRT = "sqrt"
     LOGIT = "logit"
 
 
-class Shape(Enum):
+class Shape(StrEnum):
     CALIBRATED = "calibrated"
     OVERCONFIDENT = "overconfident"
     SQUARE = "square"

@@ -178,7 +178,14 @@ class TestCertify:
 
     @pytest.mark.parametrize(
         "words",
-        ["certify", "certify --side left a", "certify --max-ce 2 a", "bogus", "certify a --bogus", "table bogus"],
+        [
+            "certify",
+            "certify --side left a",
+            "certify --max-ce 2 a",
+            "bogus",
+            "certify a --bogus",
+            "table bogus",
+        ],
     )
     def test_usage(self, run: Run, words: str) -> None:
         ended = run(*words.split())

@@ -138,6 +138,10 @@ class TestCertify:
         assert one == two
         assert one["table"] == "5000 sqrt cells"
 
+    def test_warnings_speak_of_options(self, job: Path, run: Run) -> None:
+        out = run("certify", "*.parquet", "--cells", "2").out
+        assert "Warning: few cells hold most of the rows; a table with --grid sqrt or --grid logit" in out
+
     @pytest.mark.parametrize(("limit", "code", "verdict"), [("0.5", 0, "passed"), ("0.01", 1, "failed")])
     def test_the_gate_is_one_sided(self, job: Path, run: Run, limit: str, code: int, verdict: str) -> None:
         upper = calcore.certify(*simulate.rows(4000, seed=SEED), side="upper").upper
@@ -161,6 +165,8 @@ class TestCertify:
             ("*.parquet --label lat", "a.parquet: no column lat (--label); did you mean late?"),
             ("*.parquet --delta 5", "--delta must lie strictly between 0 and 1; got 5.0"),
             ("*.parquet --variation=-1", "--variation must be a number >= 0; got -1.0"),
+            ("*.parquet --max-ce nan", "--max-ce must lie in [0, 1]; got nan"),
+            ("*.parquet --max-ce 2", "--max-ce must lie in [0, 1]; got 2.0"),
             ("*.parquet --method magic", "--method must be one of 'auto', 'plugin'"),
             ("*.parquet a.parquet", "a.parquet: given twice; its rows would count twice"),
             ("*.parquet --pos-label x", "--pos-label x: column late holds numbers"),
@@ -181,7 +187,7 @@ class TestCertify:
         [
             "certify",
             "certify --side left a",
-            "certify --max-ce 2 a",
+            "certify --cells 0 a",
             "bogus",
             "certify a --bogus",
             "table bogus",

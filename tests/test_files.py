@@ -420,6 +420,10 @@ class TestChoice:
             "  calcore certify a.parquet --label 'is late' --score p",
         ]
 
+    def test_a_dot_in_a_name_is_no_path_into_a_struct(self) -> None:
+        assert self.choose(a=[{"b": 0.5}] * 2, **{"a.b": [True, False]}, p=[0.1, 0.2]) == ("a.b", "p")
+        assert read("a.parquet", "a.b", "p")[0].tolist() == [True, False]
+
     def test_wide_files_are_not_listed_in_full(self) -> None:
         with pytest.raises(InputError) as caught:
             self.choose(**{f"x{j}": [0.5] for j in range(100)})

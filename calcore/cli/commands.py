@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -171,8 +172,6 @@ def certify(
         typer.Option(
             "--max-ce",
             help="Gate: exit code 1 if the one-sided upper bound at --delta is above this.",
-            min=0.0,
-            max=1.0,
             show_default=False,
         ),
     ] = None,
@@ -193,6 +192,8 @@ def certify(
     from calcore.files.intake import in_words_of_the_command, take_in, take_in_groups
     from calcore.files.paths import InputError
 
+    if max_ce is not None and not 0.0 <= max_ce <= 1.0:
+        raise InputError(f"--max-ce must lie in [0, 1]; got {max_ce}")
     options: dict[str, Any] = {"delta": delta, "method": method, "variation": variation}
     options |= {"lipschitz": lipschitz, "perturbed": perturbed, "rng": seed}
     columns: dict[str, Any] = {"label": label, "score": score, "pos_label": pos_label}
@@ -235,7 +236,7 @@ def certify(
 
         paragraphs = [
             certificate_text(
-                certificate,
+                replace(certificate, warnings=tuple(map(in_words_of_the_command, certificate.warnings))),
                 population=given.population,
                 data=_data(given),
                 bins=score_bins(table, bins) if bins and table is not None else None,

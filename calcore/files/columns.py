@@ -87,7 +87,7 @@ def _first_rows(source: Source, names: Sequence[str]) -> dict[str, pa.Array]:
     with reading(source.path):
         for name in names:
             batch = next(source.batches([name], rows=_PEEK_ROWS), None)
-            first[name] = pa.nulls(0) if batch is None else batch.column(0)
+            first[name] = pa.nulls(0) if batch is None else batch.column(name)
     return first
 
 

@@ -380,7 +380,9 @@ def _located(source: Source, start: int, plan: _Plan) -> Iterator[None]:
         raise InputError(f"{shown(source.path)}: {message}") from error
 
 
-def in_words_of_the_command(message: str, label: str | None, score: str | None, start: int = 0) -> str:
+def in_words_of_the_command(
+    message: str, label: str | None = None, score: str | None = None, start: int = 0
+) -> str:
     """A message of the Python interface with columns, options and data rows for arguments and indices.
 
     >>> in_words_of_the_command(
@@ -397,6 +399,7 @@ def in_words_of_the_command(message: str, label: str | None, score: str | None, 
     message = re.sub(r"\bindex (\d+)", lambda match: f"data row {int(match[1]) + start + 1}", message)
     message = re.sub(r"\(and (\d+ more)\)", r"(and at least \1)", message)
     message = re.sub(r"\bpass pos_label=", "pass --pos-label ", message)
+    message = re.sub(r"\bgrid='(\w+)'", r"--grid \1", message)
     message = re.sub(rf"^({'|'.join(_OPTIONS)})\b", lambda match: "--" + match[1].replace("_", "-"), message)
     message = re.sub(r"^y_true\b", f"column {shown(label or 'y_true')}", message)
     message = re.sub(r"^y_prob\b", f"column {shown(score or 'y_prob')}", message)

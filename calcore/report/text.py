@@ -31,6 +31,7 @@ _TERMS = {
     "bias": "what a bin can hide, given the assumption",
     "deviation": "chance in the labels",
     "transfer": "from these scores to the population",
+    "contradiction": "the lower end refutes the assumption",
 }
 
 
@@ -104,7 +105,7 @@ def interval_text(certificate: Certificate) -> str:
     c = certificate
     digits = _digits(c.upper if c.side != "lower" else c.lower)
     low, high = _rounded(c.lower, digits, ROUND_FLOOR), _rounded(c.upper, digits, ROUND_CEILING)
-    how_sure = f"with {c.confidence * 100:.10g}% confidence"
+    how_sure = f"with {_percent(c.delta)} confidence"
     if c.side == "upper":
         return f"The calibration error is at most {high}, {how_sure}."
     if c.side == "lower":
@@ -146,7 +147,7 @@ def certificate_text(
         parts.append(textwrap.fill(f"Population: {population}", width))
     parts.append(textwrap.fill(interval_text(c), width))
     facts = [("Assumption", c.assumption)]
-    facts.append(("Confidence", f"{c.confidence * 100:.10g}% ({_SIDES[c.side]}), for every sample size"))
+    facts.append(("Confidence", f"{_percent(c.delta)} ({_SIDES[c.side]}), for every sample size"))
     facts.append(("Rows", f"{c.n:,}, of which {c.n_positive:,} positive"))
     facts.append(("Base rate", f"{_short(c.base_rate)}; mean score {_short(c.mean_score)}"))
     facts.append(("Method", f"{c.method}; {_bins_used(c)}{c.table}"))
@@ -171,7 +172,7 @@ def gate_text(limit: float, upper: float, delta: float, *, width: int = 88) -> s
     verdict, relation = ("passed", "not above") if upper <= limit else ("failed", "above")
     bound = _rounded(upper, _digits(upper), ROUND_CEILING)
     return textwrap.fill(
-        f"Gate {verdict}: the one-sided upper bound {bound} at {(1.0 - delta) * 100:.10g}% confidence "
+        f"Gate {verdict}: the one-sided upper bound {bound} at {_percent(delta)} confidence "
         f"is {relation} {limit:g}.",
         width,
     )
@@ -239,6 +240,16 @@ def _how_to_read(c: Certificate) -> str:
         f"How to read it: averaged over new rows from the same source, a score is off from the true rate of "
         f"rows with that score by {size} percentage points; it holds if rows are independent of each other."
     )
+
+
+def _percent(delta: float) -> str:
+    """One minus `delta` in percent, never rounded to certainty.
+
+    >>> _percent(0.05), _percent(0.001), _percent(1e-20)
+    ('95%', '99.9%', '1 - 1e-20')
+    """
+    text = f"{(1.0 - delta) * 100.0:.10g}"
+    return f"1 - {delta:g}" if text == "100" else f"{text}%"
 
 
 def _digits(value: float) -> int:

@@ -163,6 +163,7 @@ class TestCertify:
         [
             ("none.parquet", "none.parquet: no such file"),
             ("*.parquet --label lat", "a.parquet: no column lat (--label); did you mean late?"),
+            ("none.parquet --delta 2", "--delta must lie strictly between 0 and 1; got 2.0"),
             ("*.parquet --delta 5", "--delta must lie strictly between 0 and 1; got 5.0"),
             ("*.parquet --variation=-1", "--variation must be a number >= 0; got -1.0"),
             ("*.parquet --max-ce nan", "--max-ce must lie in [0, 1]; got nan"),

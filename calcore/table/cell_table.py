@@ -46,14 +46,17 @@ class CellTable(Table):
         If `n_cells` is no whole number from 1 to 2^31 - 1, or the grid is unknown.
 
     Notes
-    ----- A score belongs to the cell [e(j), e(j+1)) whose edges, as doubles, it lies between; 1 to the last
-    one. Per cell, 64 bytes: rows, positives, the sums of s, of s^2, and of s over positives, smallest and
-    largest score.
+    -----
+    A score belongs to the cell [e(j), e(j+1)) whose edges, as doubles, it lies between; 1 to the last one. Per
+    cell, 64 bytes: rows, positives, the sums of s, of s^2, and of s over positives, smallest and largest score.
 
     Counts and extremes are exact. Scores are added up as integers, in units of 2^-30 of their cell's width w:
-    the result does not depend on order, batches, threads or merging. `sum_scores` is off by at most n w 2^-31
-    + 2^-48 sum_scores, `sum_abs_error` by n (w 2^-29 + 2^-46), `sum_squared_error` by n (w 2^-28 + 2^-46),
-    with w the width of the widest cell (1e-5 in the default grid: 5e-15 per row).
+    the result does not depend on order, batches, threads or merging. With w the width of the widest cell
+    (1e-5 in the default grid), over n rows:
+
+    * `sum_scores` is off by at most n w 2^-31 (5e-15 per row) and 2^-48 of itself,
+    * `sum_abs_error` by n (w 2^-29 + 2^-46),
+    * `sum_squared_error` by n (w 2^-28 + 2^-46).
 
     A cell holds up to 2^31 - 1 rows. One object must not be changed by several threads at once.
 

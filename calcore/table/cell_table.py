@@ -47,8 +47,9 @@ class CellTable(Table):
 
     Notes
     -----
-    A score belongs to the cell [e(j), e(j+1)) whose edges, as doubles, it lies between; 1 to the last one. Per
-    cell, 64 bytes: rows, positives, the sums of s, of s^2, and of s over positives, smallest and largest score.
+    A score belongs to the cell [e(j), e(j+1)) whose edges, as doubles, it lies between; 1 to the last one.
+    Per cell, 64 bytes: rows, positives, the sums of s, of s^2, and of s over positives, smallest and largest
+    score.
 
     Counts and extremes are exact. Scores are added up as integers, in units of 2^-30 of their cell's width w:
     the result does not depend on order, batches, threads or merging. With w the width of the widest cell

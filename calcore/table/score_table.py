@@ -42,8 +42,8 @@ class ScoreTable(Table):
     `cells` are the distinct scores if there are at most 65,536, else about as many runs of consecutive ones,
     of about equal mass; a score with more than that mass is alone.
 
-    The label is packed into the sort key below the score's bit pattern: one vectorised integer sort, O(n log n)
-    time, 8 bytes per row. The order of tied labels cannot matter, as ties are never split.
+    The label is packed into the sort key below the score's bit pattern: one vectorised integer sort, O(n log
+    n) time, 8 bytes per row. The order of tied labels cannot matter, as ties are never split.
 
     Sums start from the smallest score of each cell: `sum_scores` is off by at most 2^-48 of itself,
     `sum_abs_error` and `sum_squared_error` by n 2^-46.

@@ -1,7 +1,7 @@
 """Every bound, broken on purpose: each named mutation must turn its tests red.
 
-Run by ``make mutants``. A mutation replaces one piece of source in a copy of the package; if the piece is gone,
-or if the tests still pass, the run fails. ``python tests/mutants.py NAME...`` runs some of them.
+Run by ``make mutants``. A mutation replaces one piece of source in a copy of the package; if the piece is
+gone, or if the tests still pass, the run fails. ``python tests/mutants.py NAME...`` runs some of them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 CERTIFICATES = "tests/test_certificates.py"
+THEORY = "tests/test_theory.py"
 TABLES = "tests/test_table.py tests/test_kernels_sorting.py tests/test_kernels_deviations.py"
 
 
@@ -63,7 +64,17 @@ MUTANTS = [
     Mutant("(c): deviation halved", PLUGIN, _C, "return 4.0 * t / root, nats + "),
     Mutant("(c): delta -> sqrt(delta)", PLUGIN, _C, "return 2.0 * t / root, 0.5 * nats + "),
     Mutant(
-        "(c): lattice step dropped", PLUGIN, "(t * (base + 1.0 / n) + cost / n))", "(t * base + cost / n))"
+        "(c): lattice step dropped",
+        PLUGIN,
+        "(t * (base + 1.0 / n) + cost / n))",
+        "(t * base + cost / n))",
+        THEORY,
+    ),
+    Mutant(
+        "(c): lattice step dropped, sample",
+        PLUGIN,
+        "return 1.0 / n + cost / (n * t)",
+        "return cost / (n * t)",
     ),
     Mutant("all: delta -> sqrt(delta)", PLUGIN, "nats = -math.log(delta)", "nats = -0.5 * math.log(delta)"),
     Mutant("(c) for every binning", PLUGIN, "sign_weights: bool = False", "sign_weights: bool = True"),
@@ -91,8 +102,8 @@ MUTANTS = [
     # lower bound
     Mutant("lower: union over signs dropped", LOWER, "nats += count * math.log(2.0)", "nats += 0.0"),
     Mutant("lower: noise dropped", LOWER, _NOISE, "error -= 0.0"),
-    Mutant("lower: noise halved", LOWER, _NOISE, _NOISE.replace("float", "0.5 * float")),
-    Mutant("lower: delta -> sqrt(delta)", LOWER, "cost = nats / n", "cost = 0.5 * nats / n"),
+    Mutant("lower: noise halved", LOWER, _NOISE, _NOISE.replace("float", "0.5 * float"), THEORY),
+    Mutant("lower: delta -> sqrt(delta)", LOWER, "cost = nats / n", "cost = 0.5 * nats / n", THEORY),
     Mutant("lower: deviation halved (bounded)", LOWER, "t * t / 8.0 - cost)", "t * t / 32.0 - cost / 4)"),
     Mutant(
         "lower: deviation halved (Bernstein)",
@@ -100,7 +111,9 @@ MUTANTS = [
         "(1.0 + t / 4.0) * brier",
         "(1.0 + t / 4.0) * 0.25 * brier",
     ),
-    Mutant("lower: union over bin counts dropped", LOWER, "nats = math.log(len(counts)) - ", "nats = -"),
+    Mutant(
+        "lower: union over bin counts dropped", LOWER, "nats = math.log(len(counts)) - ", "nats = -", THEORY
+    ),
     # inversion of kl
     Mutant(
         "kl: delta -> sqrt(delta)",
@@ -118,7 +131,11 @@ MUTANTS = [
         f"{CERTIFICATES} {TABLES}",
     ),
     Mutant(
-        "ties: cut where many scores repeat", SORTING, "keys[mark - 1] >> 1 << 1", "keys[mark - 1]", TABLES
+        "ties: cut where many scores repeat",
+        SORTING,
+        "keys[mark - 1] >> 1 << 1",
+        "keys[mark - 1]",
+        CERTIFICATES,
     ),
     Mutant(
         "bins: a heavy cell is not alone",
@@ -171,9 +188,7 @@ def main(names: list[str]) -> int:
     with ThreadPoolExecutor(2) as pool:
         reasons = list(pool.map(survives, chosen))
     for mutant, reason in zip(chosen, reasons, strict=True):
-        print(
-            f"{'caught  ' if reason is None else 'SURVIVED'}  {mutant.name}{'' if reason is None else ': ' + reason}"
-        )
+        print(f"caught    {mutant.name}" if reason is None else f"SURVIVED  {mutant.name}: {reason}")
     survivors = sum(reason is not None for reason in reasons)
     print(f"{len(chosen) - survivors} passed, {survivors} failed")
     return survivors > 0 or not chosen

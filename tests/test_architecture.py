@@ -131,7 +131,7 @@ def test_public_names() -> None:
         ("import calcore; calcore.__version__", ["numpy", "numba", "scipy", "pyarrow", "typer"]),
         (
             "import calcore; calcore.certify",
-            ["scipy", "pandas", "polars", "pyarrow", "typer", "rich", "torch", "sklearn", "matplotlib"],
+            ["pandas", "polars", "pyarrow", "typer", "rich", "torch", "sklearn", "matplotlib"],
         ),
     ],
 )

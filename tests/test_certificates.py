@@ -233,6 +233,23 @@ def test_deviation_c_holds_for_signed_sums() -> None:
         )  # a deviation of about half would not do
 
 
+def test_deviation_c_at_every_lattice_point() -> None:
+    """For delta just below P(K >= n/2 + y) the deviation must reach y; the Gaussian tail alone does not."""
+    n = 60
+    for y in range(6, 17):
+        delta = float(stats.binom.sf(n / 2 + y - 1, n, 0.5)) * (1 - 1e-9)
+        assert n * plugin.signs(0.0, n, -math.log(delta)).sample >= y
+        assert stats.norm.isf(delta) * math.sqrt(n) / 2 < y
+
+
+def test_deviation_c_is_kept_from_bins() -> None:
+    """Which deviation may be used is fixed by the kind of average, not by what the scores look like."""
+    base, n, delta, brier = 0.1, 1000, 0.05, 0.25
+    free = plugin.signs(base, n, -math.log(delta)).total
+    assert plugin.smallest_deviation(base, n, delta, brier).total > 1.05 * free
+    assert plugin.smallest_deviation(base, n, delta, brier, sign_weights=True).total == free
+
+
 @pytest.mark.parametrize("deviation", ["a", "b", "c"])
 def test_deviations_hold_where_they_are_tight(deviation: str) -> None:
     """Exact failure probability of CE <= |mean(s - y)| + deviation when one score value s has eta = p.
@@ -488,6 +505,17 @@ def test_ties_do_not_leak_labels() -> None:
     mixed = np.r_[np.full(1000, 0.5), np.linspace(0, 1, 1000)]
     labels = np.r_[y, np.random.default_rng(110).random(1000) < np.linspace(0, 1, 1000)]
     assert certify(labels, mixed, variation=1).lower == 0.0
+
+
+def test_ties_stay_together_among_many_scores() -> None:
+    """More distinct scores than groups: cells of consecutive scores, cut between scores only."""
+    rng = np.random.default_rng(114)
+    s = np.repeat(rng.random(90_000), 3)
+    table = ScoreTable(np.tile([0, 1, 1], 90_000), s)
+    cells = table.cells()
+    assert 32_768 < cells.n.size < 90_000
+    assert np.all(cells.hi[:-1] < cells.lo[1:])
+    assert np.array_equal(cells.n, 3 * cells.k // 2)
 
 
 def test_few_values_need_no_assumption() -> None:

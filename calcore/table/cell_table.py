@@ -139,7 +139,7 @@ class CellTable(Table):
         ValueError
             If labels or scores break their rules; the message names argument, rule, value and index.
         OverflowError
-            If a cell would hold more than 2^31 - 1 rows.
+            If a cell would hold more than 2^31 - 1 rows, or there are more at once.
 
         Notes
         -----
@@ -153,6 +153,8 @@ class CellTable(Table):
             n_threads = _cores()
         n_threads = min(_MAX_THREADS, _validate.whole_number(n_threads, "n_threads", low=1))
         n = len(rows)
+        if n > _CELL_ROWS:
+            raise OverflowError(f"{n} rows at once could overflow a cell; add at most 2^31 - 1 at a time")
         starts = range(0, n, BLOCK)
         if n < _THREADED_ROWS and self._n + n <= _CELL_ROWS:
             blocks = [rows.block(start, start + BLOCK) for start in starts]
@@ -162,7 +164,10 @@ class CellTable(Table):
             clipped = self._fill_parts(parts, rows, starts)
             for part in parts[1:]:
                 cells.add(parts[0], part)
-            self._add(parts[0], n)
+            if self._n:
+                self._add(parts[0], n)
+            else:
+                self._words = parts[0]
         return self._changed(n, clipped)
 
     def _fill_parts(self, parts: list[NDArray[np.int64]], rows: _validate.Rows, starts: range) -> int:

@@ -29,6 +29,8 @@ class Mutant(NamedTuple):
 
 
 PLUGIN = "calcore/certificates/plugin.py"
+DEVIATION = "calcore/certificates/deviation.py"
+BINS = "calcore/certificates/bins.py"
 LOWER = "calcore/certificates/lower.py"
 CERTIFY = "calcore/certificates/__init__.py"
 OSCILLATION = "calcore/kernels/oscillation.py"
@@ -57,39 +59,47 @@ _CHORD = "total += (below * (center - lo[j]) + above * (hi[j] - center)) / (hi[j
 
 MUTANTS = [
     # deviations of the plug-in bound
-    Mutant("(a): deviation halved", PLUGIN, _A, "t * base + t * t / 32.0 + nats / n / 4)"),
-    Mutant("(a): delta -> sqrt(delta)", PLUGIN, _A, "t * base + t * t / 8.0 + nats / n / 2)"),
-    Mutant("(b): deviation halved", PLUGIN, "return phi * brier * (", "return 0.25 * phi * brier * ("),
-    Mutant("(b): delta -> sqrt(delta)", PLUGIN, _B, _B.replace("nats / n", "nats / n / 2")),
-    Mutant("(c): deviation halved", PLUGIN, _C, "return 4.0 * t / root, nats + "),
-    Mutant("(c): delta -> sqrt(delta)", PLUGIN, _C, "return 2.0 * t / root, 0.5 * nats + "),
+    Mutant("(a): deviation halved", DEVIATION, _A, "t * base + t * t / 32.0 + nats / n / 4)"),
+    Mutant("(a): delta -> sqrt(delta)", DEVIATION, _A, "t * base + t * t / 8.0 + nats / n / 2)"),
+    Mutant("(b): deviation halved", DEVIATION, "return phi * brier * (", "return 0.25 * phi * brier * ("),
+    Mutant("(b): delta -> sqrt(delta)", DEVIATION, _B, _B.replace("nats / n", "nats / n / 2")),
+    Mutant("(c): deviation halved", DEVIATION, _C, "return 4.0 * t / root, nats + "),
+    Mutant("(c): delta -> sqrt(delta)", DEVIATION, _C, "return 2.0 * t / root, 0.5 * nats + "),
     Mutant(
         "(c): lattice step dropped",
-        PLUGIN,
+        DEVIATION,
         "(t * (base + 1.0 / n) + cost / n))",
         "(t * base + cost / n))",
         THEORY,
     ),
     Mutant(
         "(c): lattice step dropped, sample",
-        PLUGIN,
+        DEVIATION,
         "return 1.0 / n + cost / (n * t)",
         "return cost / (n * t)",
     ),
-    Mutant("all: delta -> sqrt(delta)", PLUGIN, "nats = -math.log(delta)", "nats = -0.5 * math.log(delta)"),
-    Mutant("(c) for every binning", PLUGIN, "sign_weights: bool = False", "sign_weights: bool = True"),
-    # bias
-    Mutant("form 1: bias dropped", PLUGIN, "hidden_mean_deviation(bins, mean_difference, smooth) / n", "0.0"),
     Mutant(
-        "form 1: bias halved", PLUGIN, "return 0.5 * float(rows[order] @", "return 0.25 * float(rows[order] @"
+        "all: delta -> sqrt(delta)", DEVIATION, "nats = -math.log(delta)", "nats = -0.5 * math.log(delta)"
     ),
-    Mutant("form 1: smallest bins first", PLUGIN, "np.argsort(-rows", "np.argsort(rows"),
-    Mutant("form 1: slope halved", PLUGIN, "2.0 * smooth.lipschitz", "1.0 * smooth.lipschitz"),
-    Mutant("form 2: spread dropped", PLUGIN, "total = float(spread[bins.mixed].sum())", "total = 0.0"),
+    Mutant("(c) for every binning", DEVIATION, "sign_weights: bool = False", "sign_weights: bool = True"),
+    # bias
+    Mutant(
+        "form 1: bias dropped",
+        BINS,
+        "return error / table.n, hidden / table.n",
+        "return error / table.n, 0.0",
+    ),
+    Mutant("form 1: bias halved", BINS, "0.5 * float((rows[order] *", "0.25 * float((rows[order] *"),
+    Mutant("form 1: worst jump halved", BINS, "level += 2.0 * left", "level += 1.0 * left"),
+    Mutant("form 1: jumps at cuts only", BINS, "inside * (slope - inside * bend), 0.0)", "0.0, 0.0)"),
+    Mutant("form 1: rows outside dropped", BINS, "error = float(np.delete", "error = 0.0 * float(np.delete"),
+    Mutant("form 1: smallest bins first", BINS, "np.argsort(-rows", "np.argsort(rows"),
+    Mutant("form 1: slope halved", BINS, "2.0 * smooth.lipschitz", "1.0 * smooth.lipschitz"),
+    Mutant("form 2: spread dropped", BINS, "total = float(spread[bins.mixed].sum())", "total = 0.0"),
     Mutant("form 2: price of the budget dropped", OSCILLATION, "value += meet * budget", "value += 0.0"),
     Mutant(
         "form 2: nothing to buy",
-        PLUGIN,
+        BINS,
         "rate, center, bins.n, cap, smooth",
         "rate, center, bins.n, 0 * cap, smooth",
     ),

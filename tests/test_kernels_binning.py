@@ -59,7 +59,7 @@ def test_single_rows_are_cut_at_equal_ranks(n, n_bins):
 @given(COUNTS, st.integers(1, 100))
 def test_equal_mass_from_running_totals(counts, n_bins):
     totals = np.array([0, *np.cumsum(counts)], np.int64)
-    assert binning.equal_mass_cuts(totals, n_bins).tolist() == cut(counts, n_bins).tolist()
+    assert binning.equal_mass_cuts(totals, n_bins, 0, 1).tolist() == cut(counts, n_bins).tolist()
 
 
 def test_one_cell_and_more_bins_than_rows():

@@ -20,8 +20,9 @@ from scipy import stats
 from scipy.optimize import linprog
 
 from calcore.bounds import kl_lower, kl_upper
+from calcore.certificates.bins import Running
+from calcore.certificates.deviation import bernstein, signs, sub_gaussian
 from calcore.certificates.lower import binned_lower
-from calcore.certificates.plugin import Running, bernstein, signs, sub_gaussian
 from calcore.kernels.oscillation import budgeted_error, capped_error
 from calcore.table import ScoreTable
 

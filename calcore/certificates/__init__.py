@@ -9,17 +9,10 @@ import numpy as np
 
 from calcore import _validate
 from calcore.bounds import kl_upper
+from calcore.certificates.bins import Running, Smoothness, Table
 from calcore.certificates.lower import binned_lower
-from calcore.certificates.plugin import (
-    NO_ASSUMPTION,
-    SHARES,
-    Planner,
-    Running,
-    Smoothness,
-    Table,
-    Upper,
-    plug_in_upper,
-)
+from calcore.certificates.plan import Planner
+from calcore.certificates.plugin import NO_ASSUMPTION, SHARES, Upper, plug_in_upper
 from calcore.results import Certificate
 from calcore.table import CellTable, ScoreTable, tabulate
 
@@ -229,10 +222,10 @@ def _upper(
     if smooth is None:
         smooth, words = Smoothness(variation=1.0), _variation_in_words(1.0)
         atoms = planner.atoms()
-        if atoms is not None and atoms.expected <= 2.0 * plan.expected:
+        if atoms is not None and 2 * atoms.n_bins <= table.n and atoms.expected <= 2.0 * plan.expected:
             plan, smooth, words = atoms, Smoothness(), "none"
     fine = planner.equal_mass(4 * plan.n_bins, smooth)
-    return plug_in_upper(table, plan, fine, smooth, delta, brier, shares), words
+    return plug_in_upper(table, running, plan, fine, smooth, delta, brier, shares), words
 
 
 def _variation_in_words(v: float) -> str:

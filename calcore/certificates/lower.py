@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from calcore.bounds import excess, minimise
-from calcore.certificates.plugin import Running
+from calcore.certificates.bins import Running
 from calcore.kernels.binning import equal_mass_cuts
 
 # Up to this many bins the noise of the binned error is paid by a union over its signs, above by its
@@ -49,9 +49,9 @@ def binned_lower(running: Running, delta: float, brier: float) -> float:
     counts = [2**j for j in range(max(1, min(n // 4, 8 * math.isqrt(n)).bit_length()))]
     best = 0.0
     for count in counts:
-        cuts = equal_mass_cuts(passed, count)
+        cuts = equal_mass_cuts(passed, count, 0, 1)
         if cuts.size - 1 > count:  # heavy cells stand alone; half as many bins never exceed the count
-            cuts = equal_mass_cuts(passed, max(1, count // 2))
+            cuts = equal_mass_cuts(passed, max(1, count // 2), 0, 1)
         rows, score = np.diff(passed[cuts]), np.diff(running.scores[cuts])
         error = float(np.abs(score - np.diff(running.positives[cuts])).sum())
         nats = math.log(len(counts)) - math.log(delta)

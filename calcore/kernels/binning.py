@@ -33,20 +33,24 @@ def equal_mass(counts: NDArray[np.int64], n_bins: int) -> NDArray[np.int64]:
     passed[0] = 0
     for i in range(counts.size):
         passed[i + 1] = passed[i] + counts[i]
-    return equal_mass_cuts(passed, n_bins)
+    return equal_mass_cuts(passed, n_bins, 0, 1)
 
 
 @jit
-def equal_mass_cuts(passed: NDArray[np.int64], n_bins: int) -> NDArray[np.int64]:
-    """`equal_mass` from running totals: ``passed[i]`` rows lie in the first i cells. O(bins log cells)."""
+def equal_mass_cuts(passed: NDArray[np.int64], n_bins: int, shift: int, shifts: int) -> NDArray[np.int64]:
+    """`equal_mass` from running totals: ``passed[i]`` rows lie in the first i cells. O(bins log cells).
+
+    The marks are ``floor((j + shift / shifts) n / n_bins)``: ``shift = 0, ..., shifts - 1`` makes that many
+    partitions, shifted against each other by parts of a bin. Shift 0 of 1 is `equal_mass`.
+    """
     m = passed.size - 1
     n = passed[m]
     bins = min(np.int64(n_bins), n)
-    cuts = np.empty(min(m, 2 * bins) + 1, np.int64)
+    cuts = np.empty(min(m, 2 * bins + 2) + 1, np.int64)
     cuts[0] = 0
     used = 0
-    for j in range(1, bins + 1):
-        mark = j * n // bins
+    for j in range(bins + 1):
+        mark = min((j * shifts + shift) * n // (bins * shifts), n)
         if passed[cuts[used]] >= mark:
             continue
         low, high = cuts[used], m  # the cell that reaches the mark: passed[low] < mark <= passed[high]

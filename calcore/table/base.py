@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from calcore.kernels import deviations
 
-BLOCK = 65_536
-"""Rows checked and used at once: 0.5 MiB of scores stay in the L2 cache between the two."""
+BLOCK = 131_072
+"""Rows checked and used at once: 1 MiB of scores stays in the L2 cache between the two."""
 
 NONE = np.empty(0, np.int64)
 

@@ -30,7 +30,7 @@ def certificate(**changes: object) -> Certificate:
         "delta": 0.05,
         "side": "both",
         "method": "plugin",
-        "assumption": "eta has total variation at most 1 (any monotone eta has)",
+        "assumption": "eta, the true rate by score, has total variation <= 1 (any monotone eta)",
         "n": 163_673,
         "n_positive": 38_897,
         "mean_score": 0.2368123,
@@ -52,7 +52,7 @@ def test_the_whole_text() -> None:
         "\n"
         "The calibration error is between 0.0112 and 0.0346, with 95% confidence.\n"
         "\n"
-        "Assumption  eta has total variation at most 1 (any monotone eta has)\n"
+        "Assumption  eta, the true rate by score, has total variation <= 1 (any monotone eta)\n"
         "Confidence  95% (both ends together), for every sample size\n"
         "Rows        163,673, of which 38,897 positive\n"
         "Base rate   0.2377; mean score 0.2368\n"

@@ -181,7 +181,7 @@ def _assumption(
     if lipschitz is not None:
         slope = _validate.nonnegative_number(lipschitz, "lipschitz")
         if slope < math.inf:
-            words.append(f"eta, the true rate at a score, is {slope:g}-Lipschitz")
+            words.append(f"eta, the true rate by score, is {slope:g}-Lipschitz")
     if perturbed is not None:
         h = _validate.positive_number(perturbed, "perturbed")
         slope = min(slope, 0.5 / h)
@@ -229,8 +229,8 @@ def _upper(
 
 
 def _variation_in_words(v: float) -> str:
-    monotone = " (any monotone eta has)" if v >= 1.0 else ""
-    return f"eta, the true rate at a score, has total variation at most {v:g}{monotone}"
+    monotone = " (any monotone eta)" if v >= 1.0 else ""
+    return f"eta, the true rate by score, has total variation <= {v:g}{monotone}"
 
 
 def _warnings(table: Table, n_dropped: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -18,8 +19,9 @@ _N_CELLS = 100_800
 _FINE_ENOUGH = 4_096
 
 
+@lru_cache(maxsize=4)
 def edges(grid: Grid, n_cells: int) -> NDArray[np.float64]:
-    """Return the n_cells + 1 edges of a grid, ascending from 0 to 1.
+    """Return the n_cells + 1 edges of a grid, from 0 to 1: a read-only array, kept for the next table.
 
     Cell j is [edges[j], edges[j + 1]), the last one closed:
 
@@ -37,17 +39,15 @@ def edges(grid: Grid, n_cells: int) -> NDArray[np.float64]:
     >>> edges("sqrt", 4)
     array([0.    , 0.0625, 0.25  , 0.5625, 1.    ])
     """
-    place = np.arange(n_cells + 1) / n_cells
-    if grid == "linear":
-        return place
+    ends = np.arange(n_cells + 1) / n_cells
     if grid == "sqrt":
-        return place * place
-    octave = np.abs(2.0 * place - 1.0) * cells.OCTAVES
-    nearer = (
-        ((1022.0 - octave) * 2.0**52).astype(np.int64).view(np.float64)
-    )  # a double's bit pattern is linear
-    ends = np.where(place < 0.5, nearer, 1.0 - nearer)
-    ends[0], ends[-1] = 0.0, 1.0
+        ends *= ends
+    elif grid == "logit":
+        octave = np.abs(2.0 * ends - 1.0) * cells.OCTAVES
+        nearer = ((1022.0 - octave) * 2.0**52).astype(np.int64).view(np.float64)  # bit patterns are linear
+        ends = np.where(ends < 0.5, nearer, 1.0 - nearer)
+        ends[0], ends[-1] = 0.0, 1.0
+    ends.flags.writeable = False
     return ends
 
 

@@ -151,11 +151,17 @@ def _times(rows: list[Content], other: str | None = None) -> list[str]:
     )
 
 
+def _tasks(entry: Content) -> list[str]:
+    return [name for name in entry if name not in ("n", "others")]
+
+
 def _speed(content: Content) -> list[str]:
     sort, total = "np.sort of the scores", "sum of scores and labels"
+    others = max(row["others_used"] for row in content["main"])
     growth = content["growth"]
     return [
-        f"{content['n']:,} rows, medians; ratios to the sort and to the sum in the same round:",
+        f"{content['n']:,} rows, medians; ratios to the sort and to the sum in the same round; others used "
+        f"{others:.2f} cores meanwhile:",
         "",
         *_table(
             ["", "ms", "× np.sort", "× sum", "cores"],
@@ -178,9 +184,9 @@ def _speed(content: Content) -> list[str]:
         "Nanoseconds per row by number of rows:",
         "",
         *_table(
-            ["rows", *(name for name in growth[0] if name != "n")],
+            ["rows", *_tasks(growth[0])],
             (
-                [f"{entry['n']:,}", *(f"{entry[name]['ns_per_row']:.2f}" for name in entry if name != "n")]
+                [f"{entry['n']:,}", *(f"{entry[name]['ns_per_row']:.2f}" for name in _tasks(entry))]
                 for entry in growth
             ),
         ),
@@ -193,9 +199,15 @@ def _speed(content: Content) -> list[str]:
 
 def _process(content: Content) -> list[str]:
     return _table(
-        ["process", "s", "processor s", "peak MiB"],
+        ["process", "s", "processor s", "peak MiB", "cores of others"],
         (
-            [row["task"], f"{row['seconds']:.2f}", f"{row['cpu_seconds']:.2f}", f"{row['peak_mib']:.0f}"]
+            [
+                row["task"],
+                f"{row['seconds']:.2f}",
+                f"{row['cpu_seconds']:.2f}",
+                f"{row['peak_mib']:.0f}",
+                f"{row['others_used']:.2f}",
+            ]
             for row in content["rows"] + content["big"]
         ),
     )

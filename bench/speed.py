@@ -106,7 +106,7 @@ def _growth(sizes: tuple[int, ...], quick: bool) -> list[dict[str, Any]]:
             "cells, 2 threads": Task(partial(through_cells, y, s, 2)),
         }
         times = in_turns(tasks, 3 if quick else 5 if n > 10_000_000 else 9)
-        entry: dict[str, Any] = {"n": n}
+        entry: dict[str, Any] = {"n": n, "others": round(float(np.median(times.others)), 3)}
         entry |= {
             name: {
                 "ns_per_row": float(np.median(times.wall[name])) / n * 1e9,
@@ -216,5 +216,5 @@ def _line(row: dict[str, Any]) -> str:
     return (
         f"{row['task']:44} {row['seconds'] * 1e3:9.1f} ms  "
         + "  ".join(f"{ratio:6.3f} x {other}" for other, ratio in row["ratio"].items())
-        + f"  {row['cores_used']:.2f} cores"
+        + f"  {row['cores_used']:.2f} cores, others {row['others_used']:.2f}"
     )

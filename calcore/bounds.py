@@ -41,17 +41,7 @@ def kl_upper(q: float, nats: float) -> float:
     >>> round(kl_upper(0.0, math.log(20) / 100), 12) == round(1 - 0.05 ** (1 / 100), 12)
     True
     """
-    inside, outside = q, 1.0
-    if kl_bernoulli(q, outside) <= nats:
-        return outside
-    while True:
-        middle = 0.5 * (inside + outside)
-        if not inside < middle < outside:
-            return outside
-        if kl_bernoulli(q, middle) <= nats:
-            inside = middle
-        else:
-            outside = middle
+    return _edge(q, 1.0, nats)
 
 
 def kl_lower(q: float, nats: float) -> float:
@@ -64,17 +54,20 @@ def kl_lower(q: float, nats: float) -> float:
     >>> round(kl_lower(0.9, 0.01), 10) == round(1 - kl_upper(0.1, 0.01), 10)
     True
     """
-    inside, outside = q, 0.0
+    return _edge(q, 0.0, nats)
+
+
+def _edge(q: float, outside: float, nats: float) -> float:
+    """Where kl(q, p) passes `nats` between p = q and p = `outside`, by bisection; rounded outwards."""
+    inside = q
     if kl_bernoulli(q, outside) <= nats:
         return outside
-    while True:
-        middle = 0.5 * (inside + outside)
-        if not outside < middle < inside:
-            return outside
+    while (middle := 0.5 * (inside + outside)) not in (inside, outside):
         if kl_bernoulli(q, middle) <= nats:
             inside = middle
         else:
             outside = middle
+    return outside
 
 
 def excess(t: float) -> float:

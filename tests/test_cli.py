@@ -364,7 +364,9 @@ class TestProcess:
     def test_interrupt_leaves_no_file(self, output: str) -> None:
         Path(output).write_text("before")
         with subprocess.Popen(
-            [*COMMAND, "simulate", "-o", output, "--rows", "1e10"], stderr=subprocess.PIPE, text=True
+            [*COMMAND, "simulate", "-o", output, "--rows", "1e10", "--force"],
+            stderr=subprocess.PIPE,
+            text=True,
         ) as child:
             deadline = time.monotonic() + 60
             while len(os.listdir()) < 2 and time.monotonic() < deadline:

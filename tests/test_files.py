@@ -560,7 +560,11 @@ class TestIntake:
     @pytest.mark.parametrize(
         ("labels", "pos_label", "message"),
         [
-            (["no", "yes"], None, r"holds text \(no, yes\): say which label is positive, .* --pos-label no"),
+            (
+                ["no", "yes"],
+                None,
+                r"holds text \(no, yes\): say which label is positive, --pos-label no or --pos-label yes",
+            ),
             (["no", "yes"], "Yes", "--pos-label must be one of the labels of y .*; got 'Yes'"),
             ([1, 2], "two", "--pos-label two: column y holds numbers"),
             ([True, False], "2", "--pos-label 2: column y holds true and false"),

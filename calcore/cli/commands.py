@@ -99,6 +99,7 @@ Bins = Annotated[
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="FILE", help="File to write.", show_default=False)
 ]
+Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there already.")]
 Grids = Annotated[
     Grid,
     typer.Option(
@@ -135,7 +136,7 @@ def certify(
     score: Score = None,
     delta: Annotated[float, typer.Option("--delta", help="Probability that the interval misses.")] = 0.05,
     side: Annotated[Side, typer.Option("--side", help="Which ends of the interval to bound.")] = Side.BOTH,
-    method: Annotated[str, typer.Option("--method", help="Name of the bound.")] = "auto",
+    method: Annotated[str, typer.Option("--method", help="Name of the bound: auto or plugin.")] = "auto",
     variation: Annotated[
         float | None,
         typer.Option(
@@ -272,14 +273,17 @@ def build(
     ] = Grid.AUTO,
     cells: Cells = None,
     threads: Threads = None,
+    force: Force = False,
 ) -> int:
     """Read predictions into a table of score cells.
 
     It is all that a certificate needs, about 100,000 cells for any number of rows. Tables of one grid add up.
     """
-    from calcore.files.intake import take_in
+    from calcore.files.intake import is_table, take_in
+    from calcore.files.paths import expand, spare
     from calcore.table import CellTable
 
+    spare(output, inputs=expand(files), keep=lambda path: not is_table(path), force=force)
     with _progress() as progress:
         given = take_in(
             files,
@@ -301,8 +305,12 @@ def build(
 
 @table_app.command()
 @exit_codes
-def merge(tables: Tables, output: Output) -> int:
+def merge(tables: Tables, output: Output, force: Force = False) -> int:
     """Add up tables of one grid, exactly and in any order."""
+    from calcore.files.intake import is_table
+    from calcore.files.paths import expand, spare
+
+    spare(output, inputs=expand(tables), keep=lambda path: not is_table(path), force=force)
     total = _sum_of_tables(tables)
     total.save(output)
     _say_written(output, total)
@@ -399,12 +407,13 @@ def simulate(
         str, typer.Option("--scores", help="Distribution of the scores: uniform or beta:A,B.", metavar="DIST")
     ] = "uniform",
     seed: Annotated[int, typer.Option("--seed", help="Same seed, same rows.", min=0)] = 0,
+    force: Force = False,
 ) -> int:
     """Write synthetic predictions of known calibration error.
 
     The suffix of the file decides: Parquet, Arrow, CSV (.gz) or NPZ.
     """
-    from calcore.files.paths import InputError
+    from calcore.files.paths import InputError, spare
     from calcore.files.writing import write_columns
     from calcore.simulate import blocks, true_error
 
@@ -417,6 +426,7 @@ def simulate(
         error = true_error(shape.value, beta=beta)
     except ValueError as fault:
         raise InputError(f"--scores {scores}: {fault}") from fault
+    spare(output, keep=lambda _: True, force=force)
     with _progress("writing") as progress:
         write_columns(
             output,

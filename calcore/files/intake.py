@@ -314,7 +314,7 @@ def _positive(sources: Sequence[Source], columns: Sequence[Column], typed: str |
             values = first_values(source, column.name)
             raise InputError(
                 f"{where} holds text ({', '.join(map(shown, values[:4]))}): say which label is positive, "
-                f"for example --pos-label {shlex.quote(values[0] if values else 'yes')}"
+                f"{' or '.join(f'--pos-label {shlex.quote(value)}' for value in values[:4] or ['yes'])}"
             )
     if typed is None or columns[0].kind in ("text", "other"):
         return typed

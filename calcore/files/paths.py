@@ -7,7 +7,7 @@ import os
 import secrets
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 import pyarrow as pa
@@ -113,6 +113,16 @@ def suffix_of(path: str, known: Iterable[str]) -> str | None:
     """The longest known suffix of a file name."""
     name = os.path.basename(path).lower()
     return next((suffix for suffix in sorted(known, key=len, reverse=True) if name.endswith(suffix)), None)
+
+
+def spare(output: str, *, inputs: Iterable[str] = (), keep: Callable[[str], bool], force: bool) -> None:
+    """Refuse an output that is also an input, or a file to `keep` unless `force` is given."""
+    if not os.path.lexists(output):
+        return
+    if any(os.path.realpath(path) == os.path.realpath(output) for path in inputs):
+        raise InputError(f"{shown(output)}: is also an input; name another output")
+    if not force and keep(output):
+        raise InputError(f"{shown(output)}: there is such a file already; --force writes over it")
 
 
 @contextmanager

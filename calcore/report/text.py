@@ -167,13 +167,14 @@ def gate_text(limit: float, upper: float, delta: float, *, width: int = 88) -> s
     """Verdict of a release gate: starts with ``Gate passed`` or ``Gate failed``.
 
     >>> print(gate_text(0.02, 0.0213, 0.05))
-    Gate failed: the one-sided upper bound 0.0213 at 95% confidence is above 0.02.
+    Gate failed: the upper bound 0.0213 is above 0.02 (one-sided, with 95% confidence for this
+    end alone).
     """
     verdict, relation = ("passed", "not above") if upper <= limit else ("failed", "above")
     bound = _rounded(upper, _digits(upper), ROUND_CEILING)
     return textwrap.fill(
-        f"Gate {verdict}: the one-sided upper bound {bound} at {_percent(delta)} confidence "
-        f"is {relation} {limit:g}.",
+        f"Gate {verdict}: the upper bound {bound} is {relation} {limit:g} "
+        f"(one-sided, with {_percent(delta)} confidence for this end alone).",
         width,
     )
 
@@ -219,6 +220,8 @@ def _terms_text(c: Certificate, width: int) -> str:
     names = max(len(name) for name in (*c.terms, "upper bound"))
     lines = ["The upper end is the sum of"]
     for name, value in c.terms.items():
+        if value == 0.0 and name != "plug_in":
+            continue
         line = f"  {name:<{names}}  {value:>{digits + 3}.{digits}f}"
         meaning = _TERMS.get(name, "")
         lines.append(f"{line}  {meaning}" if meaning and len(line) + len(meaning) + 2 <= width else line)
@@ -233,6 +236,8 @@ def _how_to_read(c: Certificate) -> str:
     digits = max(0, _digits(c.upper if c.side != "lower" else c.lower) - 2)
     low = _rounded(100.0 * c.lower, digits, ROUND_FLOOR)
     high = _rounded(100.0 * c.upper, digits, ROUND_CEILING)
+    if c.side == "lower" and c.lower == 0.0:
+        return "How to read it: these rows do not show that the scores are miscalibrated."
     size = {"both": f"between {low} and {high}", "upper": f"at most {high}", "lower": f"at least {low}"}[
         c.side
     ]

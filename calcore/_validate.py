@@ -315,7 +315,7 @@ def weights(sample_weight: ArrayLike, n: int) -> NDArray[np.float64]:
 
 
 def probability(value: object, name: str) -> float:
-    """Check an error probability: 0 < value < 1.
+    """Check an error probability: 0 < value < 1, and not so small that shares of it underflow.
 
     Examples
     --------
@@ -330,6 +330,8 @@ def probability(value: object, name: str) -> float:
     if not 0.0 < number < 1.0:
         hint = ": it is the error probability, e.g. 0.05" if number >= 1.0 else ""
         raise ValueError(f"{name} must lie strictly between 0 and 1; got {_show(value)}{hint}")
+    if number < 1e-300:
+        raise ValueError(f"{name} must be at least 1e-300; got {_show(value)}")
     return number
 
 

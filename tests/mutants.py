@@ -31,6 +31,7 @@ class Mutant(NamedTuple):
 PLUGIN = "calcore/certificates/plugin.py"
 DEVIATION = "calcore/certificates/deviation.py"
 BINS = "calcore/certificates/bins.py"
+PLAN = "calcore/certificates/plan.py"
 LOWER = "calcore/certificates/lower.py"
 CERTIFY = "calcore/certificates/__init__.py"
 OSCILLATION = "calcore/kernels/oscillation.py"
@@ -42,7 +43,7 @@ BOUNDS = "calcore/bounds.py"
 _A = "t * base + t * t / 8.0 + nats / n)"
 _B = "(growth(t) - math.expm1(-(t * base + nats / n))) / t"
 _C = "return 2.0 * t / root, nats + "
-_NOISE = "error -= float(np.sqrt(rows * mean * (1.0 - mean)).sum())"
+_NOISE = "error -= binomial_noise("
 _KL = "if kl_bernoulli(q, middle) <= nats:"
 _BRIER = "kl_upper(table.sum_squared_error / table.n, -math.log(_BRIER * delta) / table.n)"
 _TIES = """found = 0
@@ -105,8 +106,8 @@ MUTANTS = [
     Mutant("brier: measured, not bounded", CERTIFY, _BRIER, "table.sum_squared_error / table.n"),
     # lower bound
     Mutant("lower: union over signs dropped", LOWER, "nats += count * math.log(2.0)", "nats += 0.0"),
-    Mutant("lower: noise dropped", LOWER, _NOISE, "error -= 0.0"),
-    Mutant("lower: noise halved", LOWER, _NOISE, _NOISE.replace("float", "0.5 * float"), THEORY),
+    Mutant("lower: noise dropped", LOWER, _NOISE, "error -= 0.0 * binomial_noise("),
+    Mutant("lower: noise halved", LOWER, _NOISE, _NOISE.replace("-= b", "-= 0.5 * b"), THEORY),
     Mutant("lower: delta -> sqrt(delta)", LOWER, "cost = nats / n", "cost = 0.5 * nats / n", THEORY),
     Mutant("lower: deviation halved (bounded)", LOWER, "t * t / 8.0 - cost)", "t * t / 32.0 - cost / 4)"),
     Mutant(
@@ -118,6 +119,54 @@ MUTANTS = [
     Mutant(
         "lower: union over bin counts dropped", LOWER, "nats = math.log(len(counts)) - ", "nats = -", THEORY
     ),
+    Mutant("lower: more signs than paid for", LOWER, "if cuts.size - 1 > count:", "if False:"),
+    Mutant(
+        "lower: Brier score measured", CERTIFY, "below, brier)", "below, table.sum_squared_error / table.n)"
+    ),
+    # the account of delta, what may see labels, what is printed
+    Mutant("delta: Brier's share not taken off", CERTIFY, "((1.0 - _BRIER) * delta * part", "(delta * part"),
+    Mutant("delta: Brier at all of delta", CERTIFY, "-math.log(_BRIER * delta)", "-math.log(delta)"),
+    Mutant(
+        "plan: sees labels",
+        PLAN,
+        "np.diff(self.running.scores[cuts])",
+        "1.0 * np.diff(self.running.positives[cuts])",
+    ),
+    Mutant(
+        "plan: form chosen by labels",
+        PLUGIN,
+        'if plan.form == "1":',
+        'if plan.form == "1" and running.positives[-1] % 2:',
+    ),
+    Mutant(
+        "words: none, bins of V = 1",
+        CERTIFY,
+        'plan, smooth, words = atoms, Smoothness(), "none"',
+        'plan, words = atoms, "none"',
+    ),
+    Mutant(
+        "words: V = 1, charged 1/2",
+        CERTIFY,
+        "smooth, words = Smoothness(variation=1.0)",
+        "smooth, words = Smoothness(variation=0.5)",
+    ),
+    # cells that hold a range of scores
+    Mutant("cells: a mixed cell taken for an atom", BINS, "np.where(cells.hi > cells.lo, rows, one)", "one"),
+    Mutant(
+        "cells: positives at the upper end",
+        BINS,
+        "cells.k * (1.0 - 2.0 * cells.lo)",
+        "cells.k * (1.0 - 2.0 * cells.hi)",
+    ),
+    Mutant(
+        "cells: no jump inside one",
+        BINS,
+        "mixed = cells.hi[self.cuts[1:] - 1] > cells.lo[self.cuts[:-1]]",
+        "mixed = np.diff(self.cuts) > 1",
+    ),
+    Mutant("form 1: GMD halved", BINS, "/ bins.n**2)[bins.mixed]", "/ (2.0 * bins.n**2))[bins.mixed]"),
+    Mutant("form 2: slope halved", BINS, "else lipschitz * width", "else 0.5 * lipschitz * width"),
+    Mutant("excess: halved for small t", BOUNDS, "t * t * (0.5 + t", "t * t * (0.25 + t"),
     # inversion of kl
     Mutant(
         "kl: delta -> sqrt(delta)",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,8 +28,8 @@ def certify(
     y_prob: Any = None,
     *,
     delta: float = 0.05,
-    side: str = "both",
-    method: str = "auto",
+    side: Literal["both", "upper", "lower"] = "both",
+    method: Literal["auto", "plugin"] = "auto",
     variation: float | None = None,
     lipschitz: float | None = None,
     perturbed: float | None = None,
@@ -68,8 +68,9 @@ def certify(
     lipschitz : float, optional
         Assume \\|eta(s) - eta(t)\\| <= lipschitz * \\|s - t\\|.
     perturbed : float, optional
-        The scores were perturbed with the sech law of this width, in use as in the sample; then
-        eta is 1/(2 perturbed)-Lipschitz whatever the classifier (THEORY 4).
+        Each score was drawn from the density proportional to sech((t - s) / perturbed) on [0, 1], t the
+        classifier's score (drawn from the density restricted to [0, 1], not clipped to it), and will be in
+        use. Then eta is 1/(2 perturbed)-Lipschitz whatever the classifier (THEORY 1.5).
     groups : (n,) array_like, optional
         Keep one random row of each group.
     pos_label : optional
@@ -99,7 +100,8 @@ def certify(
     `ScoreTable` first to keep them all. O(n log n) sorted, O(n) in cells.
 
     The interval's ends come from different arguments. If they cross, the data contradict the assumption at
-    this confidence: the upper end is then 1 and a warning says so.
+    this confidence: the upper end is then 1 and a warning says so. Bins are planned from scores alone, so a
+    stronger assumption gives a smaller bound as a rule, not always.
 
     References
     ----------
@@ -118,8 +120,8 @@ def certify(
     (0.0, True)
     """
     delta = _validate.probability(delta, "delta")
-    side = _validate.choice(side, "side", ("both", "upper", "lower"))
-    method = _validate.choice(method, "method", _METHODS)
+    _validate.choice(side, "side", ("both", "upper", "lower"))
+    _validate.choice(method, "method", _METHODS)
     smooth, words = _assumption(variation, lipschitz, perturbed)
     _validate.whole_number(n_folds, "n_folds", low=2)
     generator = _validate.generator(0 if rng is None else rng)
@@ -142,9 +144,10 @@ def certify(
         }
         upper = min(1.0, sum(terms.values()))
         if lower > upper:
+            fault = "an event of small probability" if words == "none" else "the assumption is false"
             notes.append(
-                f"the data contradict the assumption: the lower bound {lower:.4g}, which needs none, exceeds "
-                f"the upper bound {upper:.4g}; the upper end is therefore 1"
+                f"the lower bound {lower:.4g} exceeds the upper bound {upper:.4g}: {fault}, "
+                "or rows depend on each other; the upper end is therefore 1"
             )
             terms["contradiction"] = 1.0 - sum(terms.values())
             upper = 1.0
@@ -181,11 +184,11 @@ def _assumption(
     if lipschitz is not None:
         slope = _validate.nonnegative_number(lipschitz, "lipschitz")
         if slope < math.inf:
-            words.append(f"eta, the true rate by score, is {slope:g}-Lipschitz")
+            words.append(f"eta, the true rate by score, is {_exactly(slope)}-Lipschitz")
     if perturbed is not None:
         h = _validate.positive_number(perturbed, "perturbed")
         slope = min(slope, 0.5 / h)
-        words.append(f"scores are perturbed with the sech law of width {h:g}, in use as here")
+        words.append(f"scores are perturbed with the sech law of width {_exactly(h)}, in use as here")
     if variation is None and lipschitz is None and perturbed is None:
         return None, ""
     return Smoothness(v, slope), "; ".join(words) or "none"
@@ -230,7 +233,12 @@ def _upper(
 
 def _variation_in_words(v: float) -> str:
     monotone = " (any monotone eta)" if v >= 1.0 else ""
-    return f"eta, the true rate by score, has total variation <= {v:g}{monotone}"
+    return f"eta, the true rate by score, has total variation <= {_exactly(v)}{monotone}"
+
+
+def _exactly(x: float) -> str:
+    """A number in as few digits as stand for it and no other."""
+    return f"{x:g}" if float(f"{x:g}") == x else repr(x)
 
 
 def _warnings(table: Table, n_dropped: int) -> list[str]:

@@ -170,7 +170,7 @@ def hidden_mean_deviation(rows: Floats, mean_difference: Floats | None, smooth: 
     """
     cap = np.ones_like(rows)
     if mean_difference is not None:
-        cap = np.minimum(1.0, 2.0 * smooth.lipschitz * mean_difference)
+        cap = 2.0 * np.minimum(0.5, smooth.lipschitz * mean_difference)
     if smooth.variation == math.inf:
         return 0.5 * float((rows * cap).sum())
     if mean_difference is None and rows.size > smooth.variation + 1.0:  # caps of 1: the largest bins suffice

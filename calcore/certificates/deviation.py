@@ -14,7 +14,10 @@ from calcore.bounds import excess, minimise
 
 
 class Deviation(NamedTuple):
-    """``CE <= base + sample + transfer``; `base + sample` bounds the error over the sample's scores."""
+    """``CE <= base + sample + transfer``.
+
+    Where transfer is positive, ``base + sample`` bounds the error over the sample's scores.
+    """
 
     sample: float
     transfer: float

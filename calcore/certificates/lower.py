@@ -9,6 +9,7 @@ import numpy as np
 from calcore.bounds import excess, minimise
 from calcore.certificates.bins import Running
 from calcore.kernels.binning import equal_mass_cuts
+from calcore.kernels.deviations import binomial_noise
 
 # Up to this many bins the noise of the binned error is paid by a union over its signs, above by its
 # expectation. A rule by the number of bins alone: it must not depend on scores or labels.
@@ -28,7 +29,7 @@ def binned_lower(running: Running, delta: float, brier: float) -> float:
       ``c = e^(phi / 4) (1 + t / 4)``.
 
     Up to 64 bins K = 0 and ``L = ln(J / delta) + m ln 2``; above, ``L = ln(J / delta)`` and K is the sum of
-    ``sqrt(n_B q_B)``, q the mean score times its complement: ``E|A_B| <= |E A_B| + sqrt(n_B q_B)``.
+    E|Bin(n_B, mean score) - n_B mean score|: no bin's E|A_B| exceeds its true error by more.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def binned_lower(running: Running, delta: float, brier: float) -> float:
             nats += count * math.log(2.0)
         else:
             mean = np.clip(score / rows, 0.0, 1.0)
-            error -= float(np.sqrt(rows * mean * (1.0 - mean)).sum())
+            error -= binomial_noise(rows.astype(np.float64), mean)
         if error / n > best:  # which is more than the bound will be
             best = max(best, _least_error(error / n, n, nats, brier))
         if cuts.size == passed.size:

@@ -75,7 +75,7 @@ def plug_in_upper(
     base = min(1.0, float(distinct_errors(cells).sum()) / table.n)
     n_bins = table.n - int((cells.n - 1)[cells.lo == cells.hi].sum())
     deviation = smallest_deviation(base, table.n, shares.distinct * delta, brier, sign_weights=True)
-    bounds.append(Upper(base, 0.0, deviation, n_bins, "distinct"))
+    bounds.append(_upper(base, 0.0, deviation, n_bins, "distinct"))
     return min(bounds, key=lambda bound: bound.value)
 
 
@@ -83,10 +83,25 @@ def _binned(
     table: Table, running: Running, plan: Plan, delta: float, brier: float, smooth: Smoothness
 ) -> Upper:
     if plan.form == "1":
-        plug, bias = form_one(table, running, plan.parts(table.cells(), running), smooth)
+        parts = plan.parts(table.cells(), running)
+        n_bins = parts[0].size - 1
+        plug, bias = form_one(table, running, parts, smooth)
     else:
         bins = bin_cells(table.cells(), plan.cuts)
+        n_bins = bins.n.size
         spread = table.abs_deviation(bins.cuts, bins.mean_score)
         plug, bias = form_two(bins, bins.k / bins.n, spread, smooth)
     deviation = smallest_deviation(plug + bias, table.n, delta, brier)
-    return Upper(plug, bias, deviation, plan.n_bins, plan.form)
+    return _upper(plug, bias, deviation, n_bins, plan.form)
+
+
+def _upper(plug: float, bias: float, deviation: Deviation, n_bins: int, form: str) -> Upper:
+    """Put the parts together; none is negative.
+
+    For a base near 1 the deviation is: CE^2 is at most the Brier score, whatever bins could hide. What is below
+    0 comes off the bias, then off the plug-in error.
+    """
+    if deviation.total < 0.0:
+        off = -deviation.total
+        plug, bias, deviation = plug - max(0.0, off - bias), max(0.0, bias - off), Deviation(0.0, 0.0)
+    return Upper(plug, bias, deviation, n_bins, form)

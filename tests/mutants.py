@@ -89,7 +89,7 @@ MUTANTS = [
     Mutant("form 1: jumps at cuts only", BINS, "inside * (slope - inside * bend), 0.0)", "0.0, 0.0)"),
     Mutant("form 1: rows outside dropped", BINS, "error = float(np.delete", "error = 0.0 * float(np.delete"),
     Mutant("form 1: smallest bins first", BINS, "np.argsort(-rows", "np.argsort(rows"),
-    Mutant("form 1: slope halved", BINS, "2.0 * smooth.lipschitz", "1.0 * smooth.lipschitz"),
+    Mutant("form 1: slope halved", BINS, "2.0 * np.minimum(0.5, smooth", "np.minimum(0.5, smooth"),
     Mutant("form 2: spread dropped", BINS, "total = float(spread[bins.mixed].sum())", "total = 0.0"),
     Mutant("form 2: price of the budget dropped", OSCILLATION, "value += meet * budget", "value += 0.0"),
     Mutant(

@@ -98,8 +98,8 @@ def _binned(
 def _upper(plug: float, bias: float, deviation: Deviation, n_bins: int, form: str) -> Upper:
     """Put the parts together; none is negative.
 
-    For a base near 1 the deviation is: CE^2 is at most the Brier score, whatever bins could hide. What is below
-    0 comes off the bias, then off the plug-in error.
+    For a base near 1 the deviation is: CE^2 is at most the Brier score, whatever bins could hide. What is
+    below 0 comes off the bias, then off the plug-in error.
     """
     if deviation.total < 0.0:
         off = -deviation.total

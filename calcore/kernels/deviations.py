@@ -75,8 +75,8 @@ def absolute_differences(
 def binomial_noise(n: NDArray[np.float64], p: NDArray[np.float64]) -> float:
     """Sum of upper bounds of E|K - n p| for binomial K: de Moivre's formula, at most sqrt(n p (1 - p)).
 
-    ``E|K - n p| = 2 v C(n, v) p^v (1 - p)^(n - v + 1)`` with ``v = floor(n p) + 1``. The logarithm of the gamma
-    function costs a relative error below 1e-6 up to n = 10^8, by which the result is raised; above, and
+    ``E|K - n p| = 2 v C(n, v) p^v (1 - p)^(n - v + 1)`` with ``v = floor(n p) + 1``. The logarithm of the
+    gamma function costs a relative error below 1e-6 up to n = 10^8, by which the result is raised; above, and
     wherever it is smaller, the square root stands.
     """
     total = 0.0

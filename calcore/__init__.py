@@ -16,8 +16,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from calcore.binning import quantile_bins as quantile_bins
+    from calcore.binning import uniform_bins as uniform_bins
+    from calcore.bounds import bernstein as bernstein
+    from calcore.bounds import dkw as dkw
+    from calcore.bounds import empirical_bernstein as empirical_bernstein
+    from calcore.bounds import hoeffding as hoeffding
+    from calcore.bounds import kl_lower as kl_lower
+    from calcore.bounds import kl_upper as kl_upper
     from calcore.certificates import certify as certify
+    from calcore.perturbation import AurocLoss as AurocLoss
+    from calcore.perturbation import auroc as auroc
+    from calcore.perturbation import auroc_loss as auroc_loss
+    from calcore.perturbation import perturb as perturb
     from calcore.results import Certificate as Certificate
+    from calcore.smoothing import kernel_ce_curve as kernel_ce_curve
+    from calcore.smoothing import nadaraya_watson as nadaraya_watson
     from calcore.table import BinCounts as BinCounts
     from calcore.table import CellTable as CellTable
     from calcore.table import ScoreTable as ScoreTable
@@ -25,14 +39,49 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "AurocLoss": "calcore.perturbation",
     "BinCounts": "calcore.table",
     "CellTable": "calcore.table",
     "Certificate": "calcore.results",
     "ScoreTable": "calcore.table",
+    "auroc": "calcore.perturbation",
+    "auroc_loss": "calcore.perturbation",
+    "bernstein": "calcore.bounds",
     "certify": "calcore.certificates",
+    "dkw": "calcore.bounds",
+    "empirical_bernstein": "calcore.bounds",
+    "hoeffding": "calcore.bounds",
+    "kernel_ce_curve": "calcore.smoothing",
+    "kl_lower": "calcore.bounds",
+    "kl_upper": "calcore.bounds",
+    "nadaraya_watson": "calcore.smoothing",
+    "perturb": "calcore.perturbation",
+    "quantile_bins": "calcore.binning",
+    "uniform_bins": "calcore.binning",
 }
 
-__all__ = ["BinCounts", "CellTable", "Certificate", "ScoreTable", "__version__", "certify"]
+__all__ = [
+    "AurocLoss",
+    "BinCounts",
+    "CellTable",
+    "Certificate",
+    "ScoreTable",
+    "__version__",
+    "auroc",
+    "auroc_loss",
+    "bernstein",
+    "certify",
+    "dkw",
+    "empirical_bernstein",
+    "hoeffding",
+    "kernel_ce_curve",
+    "kl_lower",
+    "kl_upper",
+    "nadaraya_watson",
+    "perturb",
+    "quantile_bins",
+    "uniform_bins",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -32,9 +33,13 @@ __all__ = [
     "choice",
     "generator",
     "group_rows",
+    "labels_or_numbers",
     "nonnegative_number",
+    "numbers",
     "positive_number",
     "probability",
+    "scores",
+    "threads",
     "weights",
     "whole_number",
 ]
@@ -280,8 +285,8 @@ def _numbered(objects: NDArray[Any]) -> NDArray[np.int64]:
         raise ValueError(f"groups must hold hashable values; {error}") from error
 
 
-def weights(sample_weight: ArrayLike, n: int) -> NDArray[np.float64]:
-    """Check row weights: n finite numbers >= 0.
+def weights(sample_weight: ArrayLike, n: int, rows: str = "y_true") -> NDArray[np.float64]:
+    """Check row weights: n finite numbers >= 0; `rows` is the argument that has n values.
 
     Raises
     ------
@@ -299,7 +304,7 @@ def weights(sample_weight: ArrayLike, n: int) -> NDArray[np.float64]:
     if column.dtype.kind not in "buif":
         raise TypeError(f"sample_weight must hold numbers; got {_kind_of(column)}")
     if len(column) != n:
-        raise ValueError(f"sample_weight and y_true must have the same length; got {len(column)} and {n}")
+        raise ValueError(f"sample_weight and {rows} must have the same length; got {len(column)} and {n}")
     values = _as_doubles(column)
     bad = ~((values >= 0.0) & (values < np.inf))
     if bad.any():
@@ -308,6 +313,93 @@ def weights(sample_weight: ArrayLike, n: int) -> NDArray[np.float64]:
             f"sample_weight must be finite and >= 0; got {_show(column[first])} at index {first}"
             f"{_more(int(np.count_nonzero(bad)))}"
         )
+    return values
+
+
+def scores(y_prob: ArrayLike) -> NDArray[np.float64]:
+    """Check scores that come without labels, by the rules of `binary`.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        In [0, 1], never -0.0; read-only.
+
+    Examples
+    --------
+    >>> scores([0.25, 1.0000000000000002])
+    array([0.25, 1.  ])
+    """
+    column = _score_column(y_prob, np.empty(0))
+    if len(column) == 0:
+        raise ValueError("y_prob must have at least one row; got 0")
+    rows = Rows(np.empty(0), column, 1, 0)
+    checked = np.empty(len(column))
+    for start, block in _blocks(column):
+        checked[start : start + len(block)] = rows._scores_01(block)[0]
+    checked.flags.writeable = False
+    return checked
+
+
+def numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Check a column of finite numbers, without copying one of float64.
+
+    Raises
+    ------
+    ValueError
+        If the column is empty, not one-dimensional, or a number is not finite.
+    TypeError
+        If it does not hold numbers.
+
+    Examples
+    --------
+    >>> numbers([1, 2.5], "x")
+    array([1. , 2.5])
+    >>> numbers([1.0, float("inf")], "x")
+    Traceback (most recent call last):
+        ...
+    ValueError: x must be finite; got inf at index 1
+    """
+    return _finite(_number_column(values, name), name)
+
+
+def labels_or_numbers(values: ArrayLike, name: str) -> NDArray[np.uint8] | NDArray[np.float64]:
+    """Check a column of finite numbers as `numbers` does; return uint8 if all of them are 0 or 1.
+
+    Examples
+    --------
+    >>> labels_or_numbers([0.0, 1.0, 1.0], "y")
+    array([0, 1, 1], dtype=uint8)
+    """
+    column = _number_column(values, name)
+    labels = np.empty(len(column), np.uint8)
+    for start, block in _blocks(column):
+        ones = block == 1
+        if np.count_nonzero(ones) + np.count_nonzero(block == 0) < len(block):
+            return _finite(column, name)
+        labels[start : start + len(block)] = ones
+    return labels
+
+
+def _number_column(values: Any, name: str) -> NDArray[Any]:
+    column = _column(values, name)
+    if len(column) == 0:
+        raise ValueError(f"{name} must have at least one value; got 0")
+    if column.dtype.kind not in "buif":
+        remedy = _CONVERT if column.dtype.kind in "USOV" else ""
+        raise TypeError(f"{name} must hold numbers; got {_kind_of(column)}{remedy}")
+    return column
+
+
+def _finite(column: NDArray[Any], name: str) -> NDArray[np.float64]:
+    values = _as_doubles(column)
+    for start, block in _blocks(values):
+        bad = ~np.isfinite(block)
+        if bad.any():
+            first = start + int(np.argmax(bad))
+            n_bad = len(values) - sum(int(np.count_nonzero(np.isfinite(part))) for _, part in _blocks(values))
+            raise ValueError(
+                f"{name} must be finite; got {_show(column[first])} at index {first}{_more(n_bad)}"
+            )
     return values
 
 
@@ -357,6 +449,14 @@ def whole_number(value: object, name: str, *, low: int) -> int:
     if not (low <= number < 2**53 and number == int(number)):
         raise ValueError(f"{name} must be a whole number >= {low}; got {_show(value)}")
     return int(number)
+
+
+def threads(n_threads: object, most: int = 4) -> int:
+    """Number of threads to use: as asked, or one per core that this process may use, at most `most`."""
+    if n_threads is not None:
+        return min(most, whole_number(n_threads, "n_threads", low=1))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(most, cores or 1)
 
 
 def choice(value: object, name: str, options: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 LAYERS = (
     ("calcore.kernels",),
     ("calcore._validate", "calcore.bounds"),
+    ("calcore.binning", "calcore.perturbation", "calcore.smoothing"),
     ("calcore.table",),
     ("calcore.results",),
     ("calcore.certificates", "calcore.simulate", "calcore.datasets"),
@@ -112,12 +113,26 @@ def test_nobody_sorts_or_checks_after_the_table() -> None:
 
 def test_public_names() -> None:
     assert sorted(calcore.__all__) == [
+        "AurocLoss",
         "BinCounts",
         "CellTable",
         "Certificate",
         "ScoreTable",
         "__version__",
+        "auroc",
+        "auroc_loss",
+        "bernstein",
         "certify",
+        "dkw",
+        "empirical_bernstein",
+        "hoeffding",
+        "kernel_ce_curve",
+        "kl_lower",
+        "kl_upper",
+        "nadaraya_watson",
+        "perturb",
+        "quantile_bins",
+        "uniform_bins",
     ]
     assert all(getattr(calcore, name) is not None for name in calcore.__all__)
     assert set(calcore.__all__) <= set(dir(calcore))

@@ -5,7 +5,13 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
 import pickle
+import signal
+import socket
+import stat
+import threading
+import time
 import zlib
 from collections import defaultdict
 from fractions import Fraction
@@ -18,10 +24,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import absolute_deviation, absolute_differences, equal_mass_cuts, exact_sum, place_in
 
-from calcore import BinCounts, CellTable, ScoreTable
+from calcore import BinCounts, CellTable, ScoreTable, certify
 from calcore._validate import binary
+from calcore.kernels import cells as kernel
 from calcore.kernels.binning import equal_mass, uniform_bins
-from calcore.table import grid_for, grids, score_table, tabulate
+from calcore.table import grid_for, grids, score_table, storage, tabulate
 
 GRIDS = ("linear", "sqrt", "logit")
 SIZES = (1, 2, 7, 100)
@@ -419,7 +426,8 @@ def test_a_cell_holds_two_billion_rows_and_refuses_more():
     [
         ((0,), "n_cells must be a whole number >= 1; got 0"),
         ((2.5,), "n_cells must be a whole number >= 1; got 2.5"),
-        ((2**31,), r"n_cells must be below 2\^31; got 2147483648"),
+        ((2**24 + 1,), r"n_cells must be at most 2\^24 \(1 GiB\); got 16777217"),
+        ((2**31,), r"n_cells must be at most 2\^24 \(1 GiB\); got 2147483648"),
         ((10, "log"), "grid must be one of 'linear', 'sqrt', 'logit'; got 'log'"),
     ],
 )
@@ -440,6 +448,149 @@ def test_words_for_people():
     assert repr(ScoreTable([0], [0.5])) == "<ScoreTable: 1 rows>"
     assert CellTable().describe() == "100800 linear cells"
     assert repr(CellTable(5, "logit").update([1], [1.0])) == "<CellTable: 1 rows in 5 logit cells>"
+
+
+# --------------------------------------------------------------------------------------------- broken off
+
+
+def broken_or(table, *wholes):
+    """Check that a table is one of `wholes`, or that nothing can be had from it any more."""
+    if table._whole:
+        assert any(same(table, whole) for whole in wholes)
+        assert table.n == table.cells().n.sum()
+        return False
+    for ask in (
+        lambda: table.n,
+        lambda: table.n_positive,
+        lambda: table.n_clipped,
+        lambda: table.sum_scores,
+        lambda: table.is_coarse,
+        lambda: table.cells(),
+        lambda: table.abs_differences(np.array([0, 1])),
+        lambda: table.save("never"),
+        lambda: pickle.dumps(table),
+        lambda: copy.copy(table),
+        lambda: table.update([1], [0.5]),
+        lambda: table.merge(CellTable(table.n_cells)),
+        lambda: CellTable(table.n_cells).merge(table),
+        lambda: certify(table),
+    ):
+        with pytest.raises(RuntimeError, match="the table is incomplete: build it again"):
+            ask()
+    assert repr(table) == f"<CellTable: an unknown part of the rows in {table.describe()}>"
+    return True
+
+
+@pytest.mark.parametrize("step", ["fill", "add"])
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("n", [400_000, 600_000])
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("filled", [False, True])
+def test_an_update_broken_off_leaves_the_table_as_it_was_or_spoilt(
+    monkeypatch, step, after, n, n_threads, filled
+):
+    """Ctrl-C before and after the k-th call of each kernel, for every k."""
+    labels, scores = simulated(n, 45)
+    start = CellTable(50).update([0, 1], [0.3, 0.6]) if filled else CellTable(50)
+    done = copy.copy(start).update(labels, scores)
+    original, spoilt = getattr(kernel, step), 0
+    for k in range(7):
+        calls = []
+
+        def interrupted(*arguments, stop=k, calls=calls):
+            calls.append(1)
+            here = len(calls) == stop + 1
+            if here and not after:
+                raise KeyboardInterrupt
+            original(*arguments)
+            if here:
+                raise KeyboardInterrupt
+
+        table = copy.copy(start)
+        table.cells()
+        with monkeypatch.context() as patch:
+            patch.setattr(kernel, step, interrupted)
+            try:
+                table.update(labels, scores, n_threads=n_threads)
+            except KeyboardInterrupt:
+                spoilt += broken_or(table, start)
+            else:
+                assert len(calls) <= k
+                assert not broken_or(table, done)
+    in_place = step == "fill" if n < 500_000 else step == "add" and filled
+    assert spoilt == (0 if not in_place else 4 if step == "fill" else 1)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_merge_broken_off_spoils_the_table_and_leaves_the_other(monkeypatch, after):
+    table, other = CellTable(9).update([0, 1], [0.1, 0.2]), CellTable(9).update([1], [0.9])
+    add, before = kernel.add, copy.copy(other)
+
+    def interrupted(*arguments):
+        if after:
+            add(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernel, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        table.merge(other)
+    monkeypatch.undo()
+    assert broken_or(table)
+    assert same(other, before)
+
+
+def test_threads_stop_at_an_interrupt(monkeypatch):
+    """Ctrl-C does not wait for blocks that nobody has begun."""
+    labels, scores = simulated(3_000_000, 46)
+    table, calls, original = CellTable(50), [], kernel.fill
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        time.sleep(0.01)
+        original(*arguments)
+
+    monkeypatch.setattr(kernel, "fill", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        table.update(labels, scores, n_threads=2)
+    assert len(calls) < 12
+    assert not broken_or(table, CellTable(50))
+    monkeypatch.setattr(kernel, "fill", lambda *arguments: (calls.append(2), time.sleep(0.01)))
+    interrupt = signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)
+    timer = threading.Timer(0.03, *interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        table.update(labels, scores, n_threads=2)
+    timer.join()
+    assert calls.count(2) < 18
+    assert not broken_or(table, CellTable(50))
+
+
+def test_a_real_interrupt_at_any_time():
+    labels, scores = simulated(400_000, 47)
+    start = CellTable(50).update([0, 1], [0.3, 0.6])
+    done = copy.copy(start).update(labels, scores)
+    delays = np.random.default_rng(48).uniform(1e-4, 8e-3, 50)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    previous, spoilt = signal.signal(signal.SIGALRM, interrupt), 0
+    try:
+        for delay in delays:
+            table = copy.copy(start)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, delay)
+                table.update(labels, scores)
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+            except KeyboardInterrupt:
+                pass
+            spoilt += broken_or(table, start, done)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, previous)
+    assert spoilt
 
 
 # ---------------------------------------------------------------------------------------------------- files
@@ -473,7 +624,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "replace", interrupted)
+    monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         CellTable(7).save(path)
     monkeypatch.undo()
@@ -496,6 +647,179 @@ def test_every_damage_is_noticed(tmp_path):
             path.write_bytes(whole[:position] + bytes([whole[position] ^ (1 << bit)]) + whole[position + 1 :])
             with pytest.raises(ValueError, match=r"damaged|is not a calcore cell table|has version"):
                 CellTable.load(path)
+
+
+def rewritten(path, changes=(), change_words=lambda words: words, pack=zlib.compress):
+    """Write a table's file anew with other content and a valid checksum."""
+    table = CellTable(50).update([0, 1, 1, 0], [0.1, 0.5, 0.513, 1.0])
+    about, matrix = table.__getstate__()
+    about = {"format": "calcore cell table", "version": 1, **about, **dict(changes)}
+    header = {name: value for name, value in about.items() if value is not None}
+    body = pack(change_words(matrix.copy()).astype("<i8").tobytes())
+    checksum = storage._checksum(header, body)
+    path.write_bytes(json.dumps({**header, "sha256": checksum}).encode() + b"\n" + body)
+    return table
+
+
+def word(row, column, value):
+    def change(words):
+        words[row, column] = value
+        return words
+
+    return change
+
+
+COUNTS, OFFSETS, HITS, SQUARES, TOP, BOTTOM = range(1, 7)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"changes": {"n": 5}}, "n must be the number of rows in cells, 4; got 5"),
+        ({"changes": {"n": 4.0}}, "n must be a whole number; got 4.0"),
+        ({"changes": {"n": True}}, "n must be a whole number; got True"),
+        ({"changes": {"n": None}}, "grid, n, n_cells, n_clipped must be given; got grid, n_cells, n_clipped"),
+        ({"changes": {"more": 1}}, "n_clipped must be given; got grid, more, n"),
+        ({"changes": {"n_clipped": -1}}, "n_clipped must be a number of rows, at most 4; got -1"),
+        ({"changes": {"n_clipped": 5}}, "n_clipped must be a number of rows, at most 4; got 5"),
+        ({"changes": {"n_cells": "50"}}, "n_cells must be a whole number; got '50'"),
+        ({"changes": {"n_cells": 0}}, "n_cells must be a whole number >= 1; got 0"),
+        ({"changes": {"n_cells": 2**24 + 1}}, r"n_cells must be at most 2\^24 \(1 GiB\); got 16777217"),
+        ({"changes": {"n_cells": 10**400}}, "n_cells must be a whole number >= 1; got 1000"),
+        ({"changes": {"n_cells": 49}}, "cells must be numbered, ascending, from 0 to at most 48"),
+        ({"changes": {"n_cells": 2}}, "there are more than 2 rows"),
+        ({"changes": {"n_cells": 51}}, "smallest and largest score of cell 25 cannot be"),
+        ({"changes": {"grid": "log"}}, "grid must be one of"),
+        ({"changes": {"grid": 7}}, "grid must be one of"),
+        ({"changes": {"grid": "sqrt"}}, "smallest and largest score of cell 5 cannot be"),
+        (
+            {"change_words": lambda words: words[::-1]},
+            "cells must be numbered, ascending, from 0 to at most 49",
+        ),
+        ({"change_words": lambda words: words[[0, 0, 1]]}, "cells must be numbered, ascending"),
+        ({"change_words": lambda words: words[:2]}, "n must be the number of rows in cells, 3; got 4"),
+        ({"change_words": word(0, 0, -1)}, "cells must be numbered, ascending"),
+        ({"change_words": word(2, 0, 50)}, "cells must be numbered, ascending"),
+        ({"change_words": word(2, 0, 2**62)}, "cells must be numbered, ascending"),
+        ({"change_words": word(0, COUNTS, 0)}, "numbers of rows and positives of cell 5 cannot be"),
+        ({"change_words": word(0, COUNTS, -1)}, "numbers of rows and positives of cell 5 cannot be"),
+        ({"change_words": word(0, COUNTS, 2 * 2**32 + 1)}, "numbers of rows and positives of cell 5"),
+        ({"change_words": word(0, COUNTS, 2**31)}, "numbers of rows and positives of cell 5 cannot be"),
+        ({"change_words": word(0, TOP, 0)}, "smallest and largest score of cell 5 cannot be"),
+        ({"change_words": word(0, TOP, kernel.ONE_BITS)}, "smallest and largest score of cell 5 cannot be"),
+        ({"change_words": word(2, TOP, kernel.ONE_BITS + 1)}, "smallest and largest score of cell 49"),
+        ({"change_words": word(0, BOTTOM, 0)}, "smallest and largest score of cell 5 cannot be"),
+        ({"change_words": word(0, BOTTOM, -(2**63))}, "smallest and largest score of cell 5 cannot be"),
+        ({"change_words": word(0, OFFSETS, 2**32)}, "sums of cell 5 cannot be"),
+        ({"change_words": word(1, OFFSETS, -40)}, "sums of cell 25 cannot be"),
+        ({"change_words": word(0, HITS, 2**30)}, "sums of cell 5 cannot be"),
+        ({"change_words": word(1, HITS, 0)}, "sums of cell 25 cannot be"),
+        ({"change_words": word(0, SQUARES, 2**62)}, "sums of cell 5 cannot be"),
+        ({"change_words": word(0, 8, 1)}, "unused words of cell 5 cannot be"),
+        ({"pack": lambda content: b"not zlib"}, "the rows cannot be decompressed"),
+        ({"pack": lambda content: zlib.compress(content)[:-3]}, "the rows are incomplete"),
+        ({"pack": lambda content: zlib.compress(content) + b"x"}, "or something follows them"),
+        ({"pack": lambda content: zlib.compress(content[:-8])}, "the rows are incomplete"),
+        ({"pack": lambda content: zlib.compress(bytes(10**8))}, "there are more than 50 rows"),
+    ],
+)
+def test_a_file_that_contradicts_itself_is_refused(content, message, tmp_path):
+    path = tmp_path / "table"
+    rewritten(path, **content)
+    with pytest.raises(ValueError, match=f"table is damaged: .*{message}") as error:
+        CellTable.load(path)
+    assert str(error.value).startswith(str(path))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.integers(0, 2),
+    st.integers(0, 8),
+    st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-100, 100), st.just(kernel.ONE_BITS)),
+    st.dictionaries(
+        st.sampled_from(["n", "n_cells", "n_clipped", "grid", "version", "sha256", "other"]),
+        st.one_of(
+            st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.just([[]]), st.just("sqrt")
+        ),
+        max_size=2,
+    ),
+)
+def test_any_content_is_a_table_or_refused(tmp_path_factory, row, column, value, changes):
+    path = tmp_path_factory.getbasetemp() / "any"
+    rewritten(path, changes, word(row, column, value))
+    try:
+        table = CellTable.load(path)
+    except ValueError as error:
+        assert str(error).startswith(str(path))  # noqa: PT017
+    else:
+        assert table.n == table.cells().n.sum() == 4
+        cells = table.cells()
+        assert np.all(cells.k <= cells.n)
+        assert np.all(cells.lo <= cells.hi)
+        assert np.all((cells.n * cells.lo <= cells.s) & (cells.s <= cells.n * cells.hi))
+        certify(table)
+
+
+def test_deep_nesting_is_no_table(tmp_path):
+    path = tmp_path / "table"
+    for start in (b"", b'{"format": "calcore cell table", "x": '):
+        path.write_bytes(start + b"[" * 200_000)
+        with pytest.raises(ValueError, match="table is not a calcore cell table file"):
+            CellTable.load(path)
+
+
+def test_only_regular_files_are_replaced(tmp_path, monkeypatch):
+    table = CellTable(3).update([1], [0.5])
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket")
+        for path, kind in (
+            ("pipe", "a pipe"),
+            ("socket", "a socket"),
+            (str(tmp_path), "a directory"),
+            (".", "a directory"),
+            ("/dev/null", "a device"),
+        ):
+            with pytest.raises(ValueError, match=f"path must name a regular file; {path} is {kind}"):
+                table.save(path)
+    for path in ("", "new/", "a\0b"):
+        with pytest.raises(ValueError, match="path must name a file; got "):
+            table.save(path)
+    assert stat.S_ISFIFO(os.stat("pipe").st_mode)
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert sorted(os.listdir()) == ["pipe", "socket"]
+
+
+def test_links_and_permissions_stay(tmp_path):
+    table = CellTable(3).update([1], [0.5])
+    (tmp_path / "folder").mkdir()
+    real, link = tmp_path / "folder" / "real", tmp_path / "link"
+    link.symlink_to(Path("folder") / "real")
+    table.save(link)  # leads to nothing yet
+    for mode in (0o600, 0o664, 0o640):
+        real.chmod(mode)
+        table.merge(table).save(link)
+        assert link.is_symlink()
+        assert stat.S_IMODE(real.stat().st_mode) == mode
+        assert same(CellTable.load(real), table)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["folder", "link", "real"]
+
+
+def test_messages_about_files_name_the_path_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("")
+    for path, kind in (("missing/table", FileNotFoundError), ("file/table", NotADirectoryError)):
+        with pytest.raises(kind) as error:
+            CellTable(3).save(path)
+        assert error.value.filename == path
+        assert ".part" not in str(error.value)
+    name = "n" * 255
+    CellTable(3).save(name)
+    assert CellTable.load(name.encode()).n == 0
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(PermissionError, match="file"):
+        CellTable(3).save("file")
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ class TestCertify:
         ended = run("certify", "*.parquet", "--max-ce", limit)
         assert (ended.code, ended.err) == (code, "")
         assert ended.out.startswith("The calibration error is between")
-        assert f"Gate {verdict}: the one-sided upper bound 0.0" in ended.out
+        assert f"Gate {verdict}: the upper bound 0.0" in ended.out
         for side in ("both", "upper", "lower"):
             ended = run("certify", "*.parquet", "--max-ce", limit, "--json", "--side", side)
             assert ended.code == code
@@ -391,6 +391,69 @@ class TestProcess:
         )
         os.close(write)
         assert (done.returncode, done.stderr) == (1, "")
+
+    @pytest.mark.parametrize(
+        ("words", "code"), [("--help", 0), ("certify --help", 0), ("--version", 0), ("", 2), ("bogus", 2)]
+    )
+    def test_only_a_failed_gate_ends_with_1(self, words: str, code: int) -> None:
+        read, write = os.pipe()
+        os.close(read)
+        for stdout, expected, message in (
+            (write, code, ""),
+            (None, code, ""),
+            ("/dev/full", code or 2, "" if code else "calcore: standard output: No space left on device\n"),
+        ):
+            target = "" if stdout == write else f"exec >{stdout or '&-'};"
+            done = subprocess.run(
+                ["sh", "-c", f'{target} exec "$@"', "sh", *COMMAND, *words.split()],
+                stdout=write,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == expected
+            assert done.stderr == message or (code == 2 and done.stderr.startswith("Usage: calcore"))
+        os.close(write)
+
+    @pytest.mark.parametrize(
+        ("redirections", "code", "message"),
+        [
+            (">&-", 1, ""),
+            ("<&- >&- 2>&-", 1, ""),
+            ("2>&-", 1, ""),
+            (">/dev/full", 2, "calcore: standard output: No space left on device\n"),
+            (">/dev/full 2>/dev/full", 2, ""),
+        ],
+    )
+    def test_streams_that_are_closed_or_full(
+        self, job: Path, redirections: str, code: int, message: str
+    ) -> None:
+        done = subprocess.run(
+            ["sh", "-c", f'exec "$@" {redirections}', "sh", *COMMAND, "certify", "a.parquet", "--max-ce=0"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (code, message)
+
+    @pytest.mark.parametrize(
+        ("fault", "code"),
+        [
+            (ZeroDivisionError("x"), 3),
+            (OSError(28, "full"), 2),
+            (MemoryError(), 3),
+            (KeyboardInterrupt(), 130),
+            (EOFError(), 3),
+        ],
+    )
+    def test_faults_outside_of_a_command_have_their_codes_too(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch, fault: BaseException, code: int
+    ) -> None:
+        def fail(*_: object, **__: object) -> None:
+            raise fault
+
+        monkeypatch.setattr("typer.main.get_command", fail)
+        assert run("--help").code == code
 
     def test_names_that_the_encoding_lacks(self) -> None:
         parquet.write_table(pa.table({"y": [0, 1], "väh": [0.5, 0.5]}), "a.parquet")

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -256,9 +257,41 @@ class TestTables:
         assert (ended.code, ended.out) == (2, "")
         assert ended.err.startswith("calcore: b.cells: it must have the same grid; got 100800 sqrt cells")
         assert not Path("t").exists()
-        ended = run("table", "build", "a.parquet", "-o", "no/t")
-        assert (ended.code, ended.out) == (2, "")
-        assert "No such file or directory" in ended.err
+
+    def test_output_must_be_a_file(self, job: Path, run: Run) -> None:
+        os.mkfifo("pipe.csv")
+        Path("d.csv").mkdir()
+        run("table", "build", "a.parquet", "-o", "a.cells")
+        for output, message in (
+            ("pipe.csv", "pipe.csv: is not a regular file; name a file to write"),
+            ("d.csv", "d.csv: is a directory; name a file to write"),
+            ("no/x.csv", "no/x.csv: no such directory"),
+            ("", "the output must be the name of a file; got ''"),
+        ):
+            for words in (["table", "build", "a.parquet"], ["table", "merge", "a.cells"], ["simulate"]):
+                assert run(*words, "-o", output, "--force") == (2, "", f"calcore: {message}\n")
+        assert stat.S_ISFIFO(os.stat("pipe.csv").st_mode)
+
+    @pytest.mark.parametrize("cells", ["16777217", "9999999999999"])
+    def test_the_number_of_cells_has_a_limit(self, job: Path, run: Run, cells: str) -> None:
+        for words in (["certify"], ["table", "build", "-o", "t"]):
+            ended = run(*words, "a.parquet", "--cells", cells)
+            assert (ended.code, ended.out) == (2, "")
+            assert "16777216" in ended.err
+
+    def test_a_pipe_is_no_input(self, run: Run) -> None:
+        os.mkfifo("pipe")
+        message = "pipe: is not a regular file; write what comes from a pipe to a file"
+        for words in (["certify", "pipe"], ["table", "build", "pipe", "-o", "t"], ["table", "show", "pipe"]):
+            assert run(*words) == (2, "", f"calcore: {message}\n")
+
+    def test_a_table_needs_no_columns(self, job: Path, run: Run) -> None:
+        run("table", "build", "a.parquet", "-o", "a.cells")
+        assert run("certify", "a.cells", "--label", "late") == (
+            2,
+            "",
+            "calcore: a.cells: a saved table has its columns already: leave out --label\n",
+        )
 
 
 class TestSimulate:

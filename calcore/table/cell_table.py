@@ -64,7 +64,9 @@ class CellTable(Table):
 
     * `sum_scores` is off by at most n w 2^-31 (5e-15 per row) and 2^-48 of itself,
     * `sum_abs_error` by n (w 2^-29 + 2^-46),
-    * `sum_squared_error` by n (w 2^-28 + 2^-46).
+    * `sum_squared_error` is above the truth by at most n (w 2^-27 + 2^-44), and below by n 2^-46.
+
+    `abs_deviation` and `abs_differences`, which upper bounds rest on, are never below the truth.
 
     A cell holds up to 2^31 - 1 rows. One object must not be changed by several threads at once.
 
@@ -273,7 +275,7 @@ class CellTable(Table):
 
     def _summarise(self) -> Summary:
         self._check_whole()
-        counts, sums = np.empty((2, self.n_cells), np.int64), np.empty((6, self.n_cells))
+        counts, sums = np.empty((2, self.n_cells), np.int64), np.empty((8, self.n_cells))
         m = cells.decode(self._words, self._edges, counts, sums)
         n, k = counts[:, :m].copy()
         return Summary.of(n, k, sums[:, :m].copy())

@@ -741,6 +741,13 @@ class TestIntake:
             calcore.certify(labels, scores, groups=who, rng=5).to_dict()
         )
 
+    @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+    def test_groups_of_floats_are_equal_as_numbers(self, dtype: type) -> None:
+        who = np.array([0.0, -0.0, 0.5], dtype)
+        np.savez("a.npz", y=np.array([0, 1, 1]), p=np.full(3, 0.5), g=who)
+        given = take_in_groups(["a.npz"], "g", label="y", score="p")
+        assert given.groups.tolist() == [0, 0, 1]
+
     def test_group_faults(self) -> None:
         parquet.write_table(pa.table({"y": [0, 1], "p": [0.5, 0.5], "g": [1, None]}), "a.parquet")
         with pytest.raises(InputError, match=r"^a.parquet: column g has a missing value at data row 2"):

@@ -158,10 +158,12 @@ def read_columns(source: Source, label: str, score: str, groups: str | None = No
                 continue
             for name in names:
                 _refuse_missing(source, name, batch.column(name), start)
-            if groups is not None and pa.types.is_floating(batch.column(groups).type):
-                _refuse_nan(source, groups, batch.column(groups), start)
+            members = None if groups is None else batch.column(groups)
+            if members is not None and groups is not None and pa.types.is_floating(members.type):
+                _refuse_nan(source, groups, members, start)
+                members = pa.array(members.to_numpy() + 0.0)  # -0.0, which Arrow tells from 0.0, is 0.0
             labels, scores = (_to_numpy(source, name, batch.column(name)) for name in (label, score))
-            yield Batch(start, labels, scores, None if groups is None else batch.column(groups))
+            yield Batch(start, labels, scores, members)
             start += batch.num_rows
 
 

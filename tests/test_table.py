@@ -602,7 +602,7 @@ def test_threads_stop_at_an_interrupt(monkeypatch):
         table.update(labels, scores, n_threads=2)
     assert len(calls) < 12
     assert not broken_or(table, CellTable(50))
-    monkeypatch.setattr(kernel, "fill", lambda *arguments: (calls.append(2), time.sleep(0.01)))
+    monkeypatch.setattr(kernel, "fill", lambda *arguments: (calls.append(2), time.sleep(0.05)))
     interrupt = signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)
     timer = threading.Timer(0.03, *interrupt)
     timer.start()

@@ -167,8 +167,8 @@ def gate_text(limit: float, upper: float, delta: float, *, width: int = 88) -> s
     """Verdict of a release gate: starts with ``Gate passed`` or ``Gate failed``.
 
     >>> print(gate_text(0.02, 0.0213, 0.05))
-    Gate failed: the upper bound 0.0213 is above 0.02 (one-sided, with 95% confidence for this
-    end alone).
+    Gate failed: the upper bound 0.0213 is above 0.02 (one-sided, with 95% confidence for
+    this end alone).
     """
     verdict, relation = ("passed", "not above") if upper <= limit else ("failed", "above")
     bound = _rounded(upper, _digits(upper), ROUND_CEILING)

@@ -952,6 +952,44 @@ def test_a_coarse_grid_says_so():
     assert not CellTable(1).update([0, 1, 1], [0.5, 0.5, 0.5]).is_coarse  # one atom hides nothing
 
 
+def test_coarse_is_what_makes_bounds_wide():
+    """Upper bounds against those from sorted scores: silent only where they are close, and advice helps."""
+    n, rng = 300_000, np.random.default_rng(49)
+    u = rng.random(n)
+    for scores, grid, advised in (
+        (u**8 * 0.01, "linear", "grid="),
+        (u**8 * 0.01, "sqrt", ""),
+        (u, "logit", ""),
+        (rng.beta(2, 2000, n), "linear", "grid="),
+        (0.3 + 1e-2 * u, "logit", "grid='linear'"),
+        (0.3 + 1e-3 * u, "linear", "n_cells=201600"),
+        (np.clip(rng.normal(0.5, 1e-4, n), 0, 1), "logit", "grid='linear' with n_cells="),
+        (0.3 + 1e-7 * u, "linear", "a ScoreTable gives"),
+        (np.where(u < 0.5, 0.3 + 1e-6 * u, 0.7 + 1e-6 * u), "sqrt", "a ScoreTable gives"),
+        (np.where(u < 0.5, 0.250001, rng.random(n)), "linear", "a ScoreTable gives"),
+    ):
+        labels = rng.random(n) < scores
+        sharp = certify(ScoreTable(labels, scores)).upper
+        table = CellTable(grid=grid).update(labels, scores)
+        advice = table.advice()
+        assert (certify(table).upper > 1.1 * sharp) <= table.is_coarse == bool(advice)
+        assert advised in advice
+        if "grid=" in advice or "n_cells=" in advice:
+            words = dict(part.split("=") for part in advice.replace(",", "").split() if "=" in part)
+            finer = CellTable(
+                int(words.get("n_cells", 100_800)), words.get("grid", repr(grid)).strip("'")
+            ).update(labels, scores)
+            better = certify(finer).upper - sharp
+            assert better <= max(0.15 * sharp, 0.05 * (certify(table).upper - sharp))
+
+
+def test_tabulate_sorts_what_fits_no_grid():
+    """No cliff at a million rows: .0068 before it and .42 after, when cells were taken for all scores."""
+    u, v = np.random.default_rng(50).random((2, 1_000_001))
+    for scores in (0.3 + 1e-7 * u, np.where(u < 0.5, 0.250001, v)):
+        assert isinstance(tabulate(binary(u < 0.3, scores)), ScoreTable)
+
+
 def test_tabulate_sorts_a_million_rows_and_counts_more():
     labels, scores = simulated(1_000_001, 44, "rare")
     small = tabulate(binary(labels[:-1], scores[:-1]))

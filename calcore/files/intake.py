@@ -419,6 +419,7 @@ def in_words_of_the_command(
     message = re.sub(r"\(and (\d+ more)\)", r"(and at least \1)", message)
     message = re.sub(r"\bpass pos_label=", "pass --pos-label ", message)
     message = re.sub(r"\bgrid='(\w+)'", r"--grid \1", message)
+    message = re.sub(r"\bn_cells=(\d+)", r"--cells \1", message)
     message = re.sub(rf"^({'|'.join(_OPTIONS)})\b", lambda match: "--" + match[1].replace("_", "-"), message)
     message = re.sub(r"^y_true\b", f"column {shown(label or 'y_true')}", message)
     message = re.sub(r"^y_prob\b", f"column {shown(score or 'y_prob')}", message)

@@ -190,10 +190,8 @@ def summary_text(table: CellTable, *, width: int = 88) -> str:
     if table.n_clipped:
         scores = "score" if table.n_clipped == 1 else "scores"
         facts.append(("Clipped", f"{table.n_clipped:,} {scores} a rounding error outside [0, 1]"))
-    if table.n and table.is_coarse:
-        facts.append(
-            ("Warning", "few cells hold most of the rows; sqrt or logit cells would give a sharper bound")
-        )
+    if table.n and (advice := table.advice()):
+        facts.append(("Warning", advice))
     return "\n".join(_fact(name, text, width) for name, text in facts)
 
 

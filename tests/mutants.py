@@ -164,7 +164,7 @@ MUTANTS = [
         "mixed = cells.hi[self.cuts[1:] - 1] > cells.lo[self.cuts[:-1]]",
         "mixed = np.diff(self.cuts) > 1",
     ),
-    Mutant("form 1: GMD halved", BINS, "/ bins.n**2)[bins.mixed]", "/ (2.0 * bins.n**2))[bins.mixed]"),
+    Mutant("form 1: GMD halved", BINS, "/ rows**2)[mixed]", "/ (2.0 * rows**2))[mixed]"),
     Mutant("form 2: slope halved", BINS, "else lipschitz * width", "else 0.5 * lipschitz * width"),
     Mutant("excess: halved for small t", BOUNDS, "t * t * (0.5 + t", "t * t * (0.25 + t"),
     # inversion of kl

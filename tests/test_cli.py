@@ -141,7 +141,7 @@ class TestCertify:
 
     def test_warnings_speak_of_options(self, job: Path, run: Run) -> None:
         out = run("certify", "*.parquet", "--cells", "2").out
-        assert "Warning: few cells hold most of the rows; a table with --grid sqrt or --grid logit" in out
+        assert "Warning: cells are too wide for these scores; --" in out
 
     @pytest.mark.parametrize(("limit", "code", "verdict"), [("0.5", 0, "passed"), ("0.01", 1, "failed")])
     def test_the_gate_is_one_sided(self, job: Path, run: Run, limit: str, code: int, verdict: str) -> None:

@@ -769,6 +769,12 @@ def test_ties_stay_together_among_many_scores() -> None:
     assert 32_768 < cells.n.size < 90_000
     assert np.all(cells.hi[:-1] < cells.lo[1:])
     assert np.array_equal(cells.n, 3 * cells.k // 2)
+    heavy = ScoreTable(
+        np.r_[np.tile([0, 1, 1], 90_000), np.arange(60_000) % 2], np.r_[s, np.full(60_000, 0.5)]
+    )
+    cells = heavy.cells()
+    assert np.all(cells.hi[:-1] < cells.lo[1:])
+    assert cells.n[cells.lo == 0.5].tolist() == [60_000]
 
 
 def test_few_values_need_no_assumption() -> None:

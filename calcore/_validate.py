@@ -10,7 +10,8 @@ This is the only place where input is judged; nothing after it checks again. Thr
   of the input never exists.
 * Only when a block is bad is the whole column read again, slowly, to say what is wrong and where.
 
-Rows are matched by position, as in scikit-learn: the index of a pandas column is ignored.
+Rows are matched by position, as in scikit-learn: the index of a pandas column is ignored, but two pandas
+columns whose indexes differ bring a warning.
 
 ValueError is raised for values, TypeError for things that are not a column, a number or a name at all.
 """
@@ -20,8 +21,12 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -179,6 +184,7 @@ def binary(y_true: ArrayLike, y_prob: ArrayLike, *, pos_label: Any = None) -> Ro
         float16: 2e-3) are rounding errors: they are clipped and counted.
     pos_label : bool, int, float, str or bytes, optional
         The label that counts as positive. Needed for text and for numbers other than 0/1 and -1/+1.
+        Compared exactly, in the labels' own type: a whole number which that type cannot hold is no label.
 
     Returns
     -------
@@ -191,6 +197,11 @@ def binary(y_true: ArrayLike, y_prob: ArrayLike, *, pos_label: Any = None) -> Ro
         if labels are not of two kinds or the positive one is unknown.
     TypeError
         If an argument is no column, or its values are of a kind that cannot be labels or scores.
+
+    Warns
+    -----
+    UserWarning
+        If both columns are pandas' and their indexes differ: rows are matched by position all the same.
 
     Examples
     --------
@@ -208,6 +219,7 @@ def binary(y_true: ArrayLike, y_prob: ArrayLike, *, pos_label: Any = None) -> Ro
         raise ValueError(f"y_true and y_prob must have the same length; got {len(labels)} and {len(scores)}")
     if len(labels) == 0:
         raise ValueError("y_true and y_prob must have at least one row; got 0")
+    _warn_of_unequal_indexes(y_true, y_prob)
     if pos_label is None:
         if labels.dtype.kind in "USO":
             known = _listed(_distinct(labels, 4))
@@ -218,6 +230,30 @@ def binary(y_true: ArrayLike, y_prob: ArrayLike, *, pos_label: Any = None) -> Ro
         return Rows(labels, scores, positive, negative)
     positive = _positive_label(pos_label, labels)
     return Rows(labels, scores, positive, _first_other(labels, positive), positive)
+
+
+def _warn_of_unequal_indexes(y_true: Any, y_prob: Any) -> None:
+    """Rows are matched by position: say so if two pandas columns are indexed as if they should not be."""
+    if {type(column).__module__.split(".")[0] for column in (y_true, y_prob)} != {"pandas"}:
+        return
+    index, other = getattr(y_true, "index", None), getattr(y_prob, "index", None)
+    if index is None or other is None or index is other or index.equals(other):
+        return
+    warnings.warn(
+        "y_true and y_prob have different indexes; their rows are matched by position. If that is meant, "
+        "pass y_true.to_numpy() and y_prob.to_numpy(); if not, align them, e.g. y_prob.loc[y_true.index]",
+        UserWarning,
+        stacklevel=_callers_level(),
+    )
+
+
+def _callers_level() -> int:
+    """Level, for `warnings.warn` in the function that asks, of the first frame outside this package."""
+    level = 0
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back
+    return level + 1
 
 
 def group_rows(
@@ -582,7 +618,9 @@ def _is_missing(entry: Any) -> bool:
     """None, pandas' NA, and whatever number or date is not equal to itself (NaN, NaT)."""
     if entry is None or type(entry).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(entry, (float, np.generic)) and bool(entry != entry)
+    if isinstance(entry, Decimal):  # a signalling NaN may not even be compared
+        return entry.is_nan()
+    return isinstance(entry, (float, complex, np.generic)) and bool(entry != entry)
 
 
 def _label_column(y_true: Any) -> NDArray[Any]:
@@ -624,10 +662,35 @@ def _positive_label(pos_label: Any, labels: NDArray[Any]) -> Any:
     wanted: tuple[type, ...] = (bool, int, float, np.floating)
     if labels.dtype.kind in "USO":
         wanted = (str,) if isinstance(labels[0], str) else (bytes,)
-    if not isinstance(value, wanted) or value != value:
+    exact = _in_type_of(labels, value) if isinstance(value, wanted) else None
+    if exact is None:
         known = _listed(_distinct(labels, 4))
         raise ValueError(f"pos_label must be one of the labels of y_true ({known}); got {_show(value)}")
-    return value
+    return exact
+
+
+def _in_type_of(labels: NDArray[Any], value: Any) -> Any:
+    """`value` such that comparing `labels` with it is exact; None if they cannot hold it.
+
+    NumPy compares int64 with float64 as float64, in which 2^53 and 2^53 + 1 are one number.
+    """
+    kind = labels.dtype.kind
+    if value != value:
+        return None
+    if kind in "USO":
+        return value
+    if not isinstance(value, int) and not value.is_integer():  # a fraction: its nearest number of their type
+        return value if kind == "f" else None
+    whole = value if isinstance(value, int) else int(value)
+    if kind == "b":
+        return whole if whole in (0, 1) else None
+    if kind == "f":
+        try:
+            with np.errstate(over="ignore"):
+                return whole if int(labels.dtype.type(whole)) == whole else None
+        except OverflowError:
+            return None
+    return whole
 
 
 def _one_kind(values: NDArray[Any], name: str) -> str:
@@ -825,6 +888,9 @@ def _kind_of(array: NDArray[Any]) -> str:
     """What an array holds, in words, for messages."""
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and len(array) and isinstance(array[0], str)):
         return f"text such as {_show(array[0])}" if len(array) else "text"
+    if array.dtype.kind == "O" and len(array):
+        what = "floats in an object array," if isinstance(array[0], (float, np.floating)) else "objects"
+        return f"{what} such as {_show(array[0])}"
     if array.dtype.kind == "O":
-        return f"objects such as {_show(array[0])}" if len(array) else "objects"
+        return "objects"
     return f"dtype {array.dtype}"

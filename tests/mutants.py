@@ -50,7 +50,7 @@ _TIES = """found = 0
     for i in range(keys.size):
         if i == 0 or keys[i] >> 1 != keys[i - 1] >> 1:
             if found == limit:"""
-_CHORD = "total += (below * (center - lo[j]) + above * (hi[j] - center)) / (hi[j] - lo[j])"
+_CHORD = "total += n[j] * max(at_low, at_high)"
 
 MUTANTS = [
     # deviations of the plug-in bound
@@ -164,7 +164,7 @@ MUTANTS = [
         "mixed = cells.hi[self.cuts[1:] - 1] > cells.lo[self.cuts[:-1]]",
         "mixed = np.diff(self.cuts) > 1",
     ),
-    Mutant("form 1: GMD halved", BINS, "/ bins.n**2)[bins.mixed]", "/ (2.0 * bins.n**2))[bins.mixed]"),
+    Mutant("form 1: GMD halved", BINS, "/ rows**2)[mixed]", "/ (2.0 * rows**2))[mixed]"),
     Mutant("form 2: slope halved", BINS, "else lipschitz * width", "else 0.5 * lipschitz * width"),
     Mutant("excess: halved for small t", BOUNDS, "t * t * (0.5 + t", "t * t * (0.25 + t"),
     # inversion of kl
@@ -198,7 +198,11 @@ MUTANTS = [
         "tests/test_kernels_binning.py",
     ),
     Mutant(
-        "cells: chord replaced by the mean", DEVIATIONS, _CHORD, "total += abs(s[j] - n[j] * center)", TABLES
+        "cells: chord replaced by the mean",
+        DEVIATIONS,
+        _CHORD,
+        "total += n[j] * abs(0.5 * (low[j] + high[j]) - center)",
+        TABLES,
     ),
     Mutant(
         "cells: pairs inside a cell dropped", DEVIATIONS, "total += within[j] + 2.0", "total += 2.0", TABLES

@@ -769,6 +769,11 @@ def test_ties_stay_together_among_many_scores() -> None:
     assert 32_768 < cells.n.size < 90_000
     assert np.all(cells.hi[:-1] < cells.lo[1:])
     assert np.array_equal(cells.n, 3 * cells.k // 2)
+    # Five heavy scores, each with a single label 0, which a mark is likely to miss.
+    labels, values = np.tile(np.r_[0, np.ones(11_999)], 5), np.repeat([0.1, 0.3, 0.5, 0.7, 0.9], 12_000)
+    cells = ScoreTable(np.r_[np.tile([0, 1, 1], 90_000), labels], np.r_[s, values]).cells()
+    assert np.all(cells.hi[:-1] < cells.lo[1:])
+    assert cells.n[np.isin(cells.lo, values)].tolist() == [12_000] * 5
 
 
 def test_few_values_need_no_assumption() -> None:

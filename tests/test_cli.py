@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -140,7 +141,7 @@ class TestCertify:
 
     def test_warnings_speak_of_options(self, job: Path, run: Run) -> None:
         out = run("certify", "*.parquet", "--cells", "2").out
-        assert "Warning: few cells hold most of the rows; a table with --grid sqrt or --grid logit" in out
+        assert "Warning: cells are too wide for these scores; --" in out
 
     @pytest.mark.parametrize(("limit", "code", "verdict"), [("0.5", 0, "passed"), ("0.01", 1, "failed")])
     def test_the_gate_is_one_sided(self, job: Path, run: Run, limit: str, code: int, verdict: str) -> None:
@@ -148,7 +149,7 @@ class TestCertify:
         ended = run("certify", "*.parquet", "--max-ce", limit)
         assert (ended.code, ended.err) == (code, "")
         assert ended.out.startswith("The calibration error is between")
-        assert f"Gate {verdict}: the one-sided upper bound 0.0" in ended.out
+        assert f"Gate {verdict}: the upper bound 0.0" in ended.out
         for side in ("both", "upper", "lower"):
             ended = run("certify", "*.parquet", "--max-ce", limit, "--json", "--side", side)
             assert ended.code == code
@@ -256,9 +257,41 @@ class TestTables:
         assert (ended.code, ended.out) == (2, "")
         assert ended.err.startswith("calcore: b.cells: it must have the same grid; got 100800 sqrt cells")
         assert not Path("t").exists()
-        ended = run("table", "build", "a.parquet", "-o", "no/t")
-        assert (ended.code, ended.out) == (2, "")
-        assert "No such file or directory" in ended.err
+
+    def test_output_must_be_a_file(self, job: Path, run: Run) -> None:
+        os.mkfifo("pipe.csv")
+        Path("d.csv").mkdir()
+        run("table", "build", "a.parquet", "-o", "a.cells")
+        for output, message in (
+            ("pipe.csv", "pipe.csv: is not a regular file; name a file to write"),
+            ("d.csv", "d.csv: is a directory; name a file to write"),
+            ("no/x.csv", "no/x.csv: no such directory"),
+            ("", "the output must be the name of a file; got ''"),
+        ):
+            for words in (["table", "build", "a.parquet"], ["table", "merge", "a.cells"], ["simulate"]):
+                assert run(*words, "-o", output, "--force") == (2, "", f"calcore: {message}\n")
+        assert stat.S_ISFIFO(os.stat("pipe.csv").st_mode)
+
+    @pytest.mark.parametrize("cells", ["16777217", "9999999999999"])
+    def test_the_number_of_cells_has_a_limit(self, job: Path, run: Run, cells: str) -> None:
+        for words in (["certify"], ["table", "build", "-o", "t"]):
+            ended = run(*words, "a.parquet", "--cells", cells)
+            assert (ended.code, ended.out) == (2, "")
+            assert "16777216" in ended.err
+
+    def test_a_pipe_is_no_input(self, run: Run) -> None:
+        os.mkfifo("pipe")
+        message = "pipe: is not a regular file; write what comes from a pipe to a file"
+        for words in (["certify", "pipe"], ["table", "build", "pipe", "-o", "t"], ["table", "show", "pipe"]):
+            assert run(*words) == (2, "", f"calcore: {message}\n")
+
+    def test_a_table_needs_no_columns(self, job: Path, run: Run) -> None:
+        run("table", "build", "a.parquet", "-o", "a.cells")
+        assert run("certify", "a.cells", "--label", "late") == (
+            2,
+            "",
+            "calcore: a.cells: a saved table has its columns already: leave out --label\n",
+        )
 
 
 class TestSimulate:
@@ -391,6 +424,69 @@ class TestProcess:
         )
         os.close(write)
         assert (done.returncode, done.stderr) == (1, "")
+
+    @pytest.mark.parametrize(
+        ("words", "code"), [("--help", 0), ("certify --help", 0), ("--version", 0), ("", 2), ("bogus", 2)]
+    )
+    def test_only_a_failed_gate_ends_with_1(self, words: str, code: int) -> None:
+        read, write = os.pipe()
+        os.close(read)
+        for stdout, expected, message in (
+            (write, code, ""),
+            (None, code, ""),
+            ("/dev/full", code or 2, "" if code else "calcore: standard output: No space left on device\n"),
+        ):
+            target = "" if stdout == write else f"exec >{stdout or '&-'};"
+            done = subprocess.run(
+                ["sh", "-c", f'{target} exec "$@"', "sh", *COMMAND, *words.split()],
+                stdout=write,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == expected
+            assert done.stderr == message or (code == 2 and done.stderr.startswith("Usage: calcore"))
+        os.close(write)
+
+    @pytest.mark.parametrize(
+        ("redirections", "code", "message"),
+        [
+            (">&-", 1, ""),
+            ("<&- >&- 2>&-", 1, ""),
+            ("2>&-", 1, ""),
+            (">/dev/full", 2, "calcore: standard output: No space left on device\n"),
+            (">/dev/full 2>/dev/full", 2, ""),
+        ],
+    )
+    def test_streams_that_are_closed_or_full(
+        self, job: Path, redirections: str, code: int, message: str
+    ) -> None:
+        done = subprocess.run(
+            ["sh", "-c", f'exec "$@" {redirections}', "sh", *COMMAND, "certify", "a.parquet", "--max-ce=0"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (code, message)
+
+    @pytest.mark.parametrize(
+        ("fault", "code"),
+        [
+            (ZeroDivisionError("x"), 3),
+            (OSError(28, "full"), 2),
+            (MemoryError(), 3),
+            (KeyboardInterrupt(), 130),
+            (EOFError(), 3),
+        ],
+    )
+    def test_faults_outside_of_a_command_have_their_codes_too(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch, fault: BaseException, code: int
+    ) -> None:
+        def fail(*_: object, **__: object) -> None:
+            raise fault
+
+        monkeypatch.setattr("typer.main.get_command", fail)
+        assert run("--help").code == code
 
     def test_names_that_the_encoding_lacks(self) -> None:
         parquet.write_table(pa.table({"y": [0, 1], "väh": [0.5, 0.5]}), "a.parquet")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import gzip
 import os
+import socket
+import stat
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +36,7 @@ from calcore.files import (
     take_in_groups,
     write_columns,
 )
-from calcore.files.paths import replacing
+from calcore.files.paths import replacing, spare
 
 SEED = 20240612
 
@@ -267,6 +271,15 @@ class TestPaths:
         with pytest.raises(InputError, match=message):
             expand(patterns)
 
+    def test_a_pipe_is_refused_before_it_is_opened(self) -> None:
+        Path("d").mkdir()
+        os.mkfifo("d/pipe")
+        for pattern in ("d/pipe", "d", "d/*"):
+            with pytest.raises(
+                InputError, match=r"^d/pipe: is not a regular file; write what comes from a pi"
+            ):
+                take_in([pattern])
+
 
 class TestDamage:
     @pytest.mark.parametrize("keep", [0, 7, 0.5, 0.98])
@@ -302,12 +315,36 @@ class TestDamage:
             ("y,p\n1\n", "data row 1 has 1 values where the header has 2"),
             ("y,p\n1,0.5\n0,\n", "column p has a missing value at data row 2"),
             ("0.5,1\n0.25,0\n", "the first line must name the columns; got 0.5,1"),
+            ("y,p\n1,0.5\n0,0_5\n", "column p must hold numbers; got '0_5' at data row 2"),
+            ('"' + "y" * 200_000 + '",p\n', "field larger than field limit"),
         ],
     )
     def test_csv_faults_have_their_data_row(self, text: str, message: str) -> None:
         Path("a.csv").write_text(text)
         with pytest.raises(InputError, match=f"^a.csv: {message}"):
             read("a.csv", "y", "p")
+
+    @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+    @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+    def test_utf_16_is_named(self, name: str, encoding: str) -> None:
+        mark = "" if encoding == "utf-16" else "\ufeff"
+        content = f"{mark}y,p\n1,0.5\n".encode(encoding)
+        Path(name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+        with pytest.raises(InputError, match=f"^{name}: is UTF-16 text; save it as UTF-8$"):
+            open_source(name)
+
+    @pytest.mark.parametrize(
+        ("header", "names"),
+        [
+            ('"my,label";score', ["my,label", "score"]),
+            ('"a;b\t","c,d"', ["a;b\t", "c,d"]),
+            ('"a ""b, c""";p', ['a "b, c"', "p"]),
+        ],
+    )
+    def test_a_mark_in_a_quoted_name_is_no_delimiter(self, header: str, names: list[str]) -> None:
+        mark = ";" if ";" in header.replace("a;b", "") else ","
+        Path("a.csv").write_text(f"{header}\n1{mark}0.5\n")
+        assert [column.name for column in open_source("a.csv").columns] == names
 
     @pytest.mark.parametrize(
         ("rows", "bad", "message"),
@@ -371,6 +408,36 @@ class TestDamage:
             open_source("a.txt")
 
 
+STRANGE = [
+    pa.nulls(3),
+    pa.array([0, 1, 2**64 - 1], pa.uint64()),
+    pa.array([Decimal(10) ** 30, Decimal(0), Decimal(1)]),
+    pa.array([Decimal(10) ** 60, Decimal(0), Decimal(1)]),
+    pa.array([Decimal(100), Decimal(0), Decimal(100)], pa.decimal128(5, -2)),
+    pa.array([np.float16(0.5), np.float16(0), np.float16("nan")], pa.float16()),
+    pa.array([0.5, float("inf"), float("nan")]),
+    pa.array(["a", None, "b"]).dictionary_encode(),
+    pa.DictionaryArray.from_arrays([0, 1, 1], pa.array(["a", None])),
+    pa.DictionaryArray.from_arrays([0, 1, 1], pa.array([0.5, None])),
+    pa.DictionaryArray.from_arrays([0, 1, 1], pa.array([Decimal(0), Decimal(1)])),
+    pa.DictionaryArray.from_arrays([0, 1, 1], pa.nulls(2)),
+    pa.array([b"0", b"1", b"1"]),
+    pa.array(["0", "1", "1"], pa.string_view()),
+    pa.array([b"0", b"1", b"1"], pa.binary(1)),
+    pa.array([0, 1, 1], pa.date32()),
+    pa.array([0, 1, 1], pa.timestamp("ns", "UTC")),
+    pa.array([0, 1, 1], pa.duration("s")),
+    pa.array([0, 1, 1], pa.time64("us")),
+    pa.array([[0], [1], [1]]),
+    pa.array([{"a": 0}, {"a": 1}, {"a": 1}]),
+    pa.RunEndEncodedArray.from_arrays([1, 3], [0, 1]),
+    pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1, 1], pa.int8())),
+    pa.UnionArray.from_dense(
+        pa.array([0, 0, 0], pa.int8()), pa.array([0, 1, 2], pa.int32()), [pa.array([0, 1, 1])]
+    ),
+]
+
+
 class TestChoice:
     def choose(self, *, label: str | None = None, score: str | None = None, **data: Any) -> tuple[str, str]:
         parquet.write_table(pa.table(data), "a.parquet")
@@ -419,6 +486,38 @@ class TestChoice:
             "Name them, for example",
             "  calcore certify a.parquet --label 'is late' --score p",
         ]
+
+    @pytest.mark.parametrize("data", [{"p": [0.25, 0.5]}, {"p": [0.25, 0.5], "days": [[1], [2]]}])
+    def test_one_column_is_not_enough(self, data: dict[str, Any]) -> None:
+        with pytest.raises(InputError) as caught:
+            self.choose(**data)
+        lines = str(caught.value).splitlines()
+        assert lines[0] == "a.parquet: needs a column of labels and one of scores. The columns are"
+        assert len(lines) == 1 + len(data)
+
+    def test_one_column_cannot_be_both(self) -> None:
+        with pytest.raises(InputError, match=r"^a\.parquet: --label and --score both name column y$"):
+            self.choose(y=[0, 1], p=[0.5, 0.5], label="y", score="y")
+
+    def test_a_column_without_values_is_no_candidate(self) -> None:
+        with pytest.raises(InputError, match=r"--label y --score SCORE$"):
+            self.choose(y=[0, 1], x=[7, 8], p=pa.nulls(2))
+        with pytest.raises(InputError, match=r"^a\.parquet: column p has a missing value at data row 1"):
+            read("a.parquet", "y", "p")
+
+    @pytest.mark.parametrize("values", STRANGE, ids=lambda values: str(values.type))
+    def test_columns_of_any_type_are_read_or_refused(self, values: pa.Array) -> None:
+        for data in (
+            {"y": [0, 1, 1], "p": values},
+            {"y": values, "p": [0.25, 0.5, 0.75]},
+            {"a": [7, 8, 9], "b": [7, 8, 9], "p": values},
+        ):
+            write_arrow("a.arrow", pa.table(data))
+            for names in ({}, {"label": next(iter(data)), "score": "p"}):
+                for read_file in (take_in, partial(take_in_groups, groups="p")):
+                    with suppress(InputError):
+                        read_file(["a.arrow"], **names)
+                        read_file(["a.arrow"], **names, pos_label="1")
 
     def test_a_dot_in_a_name_is_no_path_into_a_struct(self) -> None:
         assert self.choose(a=[{"b": 0.5}] * 2, **{"a.b": [True, False]}, p=[0.1, 0.2]) == ("a.b", "p")
@@ -546,16 +645,16 @@ class TestIntake:
             ([1, 2, 2], "1", 1),
             ([True, False, True], "false", 1),
             (["a", "b", "b"], "b", 2),
+            ([2**53, 2**53 + 1, 2**53 + 1], "9007199254740993", 2),
+            ([2**53, 2**53 + 1, 2**53 + 1], "9007199254740992.0", 1),
+            ([Decimal(2**53), Decimal(2**53 + 1), Decimal(2**53 + 1)], "9007199254740993", 2),
         ],
     )
     def test_positive_label_as_typed(self, labels: list[Any], pos_label: str, positives: int) -> None:
         parquet.write_table(pa.table({"y": labels, "p": [0.5, 0.25, 0.75]}), "a.parquet")
         assert take_in(["a.parquet"], pos_label=pos_label).table.n_positive == positives
         grouped = take_in_groups(["a.parquet"], "p", label="y", score="p", pos_label=pos_label)
-        assert (
-            calcore.ScoreTable(grouped.labels, grouped.scores, pos_label=grouped.pos_label).n_positive
-            == positives
-        )
+        assert grouped.labels.sum() == positives
 
     @pytest.mark.parametrize(
         ("labels", "pos_label", "message"),
@@ -567,6 +666,8 @@ class TestIntake:
             ),
             (["no", "yes"], "Yes", "--pos-label must be one of the labels of y .*; got 'Yes'"),
             ([1, 2], "two", "--pos-label two: column y holds numbers"),
+            ([1, 2], "0_2", "--pos-label 0_2: column y holds numbers"),
+            ([1, 2], "3", r"--pos-label must be one of the labels of y \(1, 2\); got 3$"),
             ([True, False], "2", "--pos-label 2: column y holds true and false"),
             ([1, 2], None, "column y must hold labels .* pass --pos-label 2 if 2 is the positive class"),
         ],
@@ -583,6 +684,7 @@ class TestIntake:
         parquet.write_table(pa.table({"y": [1, 0], "p": [0.25, 0.5]}), "b.parquet")
         assert take_in(["a.parquet"]).table.n_clipped == 1
         assert take_in(["a.parquet", "b.parquet"]).table.n == 4
+        assert take_in(["a.parquet", "b.parquet"]).table.n_clipped == 1
         assert take_in(["a.parquet", "b.parquet"], grid="linear").table.n_clipped == 1
 
     def test_tables_and_rows_add_up(self) -> None:
@@ -608,6 +710,20 @@ class TestIntake:
         with pytest.raises(InputError, match=r"^a.cells has 100800 linear cells already: leave out --grid"):
             take_in(["a.cells"], grid="sqrt")
 
+    @pytest.mark.parametrize("option", ["label", "score", "pos_label"])
+    def test_columns_are_no_matter_for_a_saved_table(self, option: str) -> None:
+        calcore.CellTable().update([1], [0.5]).save("a.cells")
+        words = f"^a.cells: a saved table has its columns already: leave out --{option.replace('_', '-')}$"
+        with pytest.raises(InputError, match=words):
+            take_in(["a.cells"], **{option: "y"})
+
+    def test_labels_of_files_of_different_types_are_not_rounded(self) -> None:
+        big = 2**63 - 1
+        parquet.write_table(pa.table({"y": [big, big - 1], "p": [0.5, 0.25]}), "a.parquet")
+        labels = pa.array([big, big - 1], pa.uint64())
+        parquet.write_table(pa.table({"y": labels, "p": [0.5, 0.25]}), "b.parquet")
+        assert take_in(["*.parquet"], label="y", score="p", pos_label=str(big)).table.n_positive == 2
+
     def test_a_damaged_table_is_named(self) -> None:
         calcore.CellTable().update([1], [0.5]).save("a.cells")
         Path("a.cells").write_bytes(Path("a.cells").read_bytes()[:-3])
@@ -625,10 +741,20 @@ class TestIntake:
             calcore.certify(labels, scores, groups=who, rng=5).to_dict()
         )
 
+    @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+    def test_groups_of_floats_are_equal_as_numbers(self, dtype: type) -> None:
+        who = np.array([0.0, -0.0, 0.5], dtype)
+        np.savez("a.npz", y=np.array([0, 1, 1]), p=np.full(3, 0.5), g=who)
+        given = take_in_groups(["a.npz"], "g", label="y", score="p")
+        assert given.groups.tolist() == [0, 0, 1]
+
     def test_group_faults(self) -> None:
         parquet.write_table(pa.table({"y": [0, 1], "p": [0.5, 0.5], "g": [1, None]}), "a.parquet")
         with pytest.raises(InputError, match=r"^a.parquet: column g has a missing value at data row 2"):
             take_in_groups(["a.parquet"], "g", label="y", score="p")
+        parquet.write_table(pa.table({"y": [0, 1], "p": [0.5, 0.5], "g": [1, np.nan]}), "nan.parquet")
+        with pytest.raises(InputError, match=r"^nan.parquet: column g has a missing value at data row 2"):
+            take_in_groups(["nan.parquet"], "g", label="y", score="p")
         with pytest.raises(InputError, match=r"^a.parquet: no column who \(--groups\); it has y, p, g"):
             take_in_groups(["a.parquet"], "who", label="y", score="p")
         calcore.CellTable().update([1], [0.5]).save("a.cells")
@@ -688,11 +814,48 @@ class TestWriting:
     def test_faults(self) -> None:
         with pytest.raises(InputError, match=r"^a.txt: unknown kind of file; writable are \.parquet, "):
             write_columns("a.txt", ("y", "p"), self.blocks(10), 10)
-        with pytest.raises(InputError, match=r"^no/a.csv: no such file or directory$"):
+        with pytest.raises(InputError, match=r"^no/a.csv: no such directory$"):
             write_columns("no/a.csv", ("y", "p"), self.blocks(10), 10)
 
     def test_replacing_a_directory_fails_cleanly(self) -> None:
         Path("d").mkdir()
-        with pytest.raises(OSError, match="directory"), replacing("d") as part:
-            Path(part).touch()
+        with pytest.raises(InputError, match=r"^d: is a directory; name a file to write$"), replacing("d"):
+            pass
         assert os.listdir() == ["d"]
+
+    @pytest.mark.parametrize(
+        ("path", "message"),
+        [
+            ("pipe", "pipe: is not a regular file; name a file to write"),
+            ("to pipe", "to pipe: is not a regular file; name a file to write"),
+            ("socket", "socket: is not a regular file; name a file to write"),
+            ("d", "d: is a directory; name a file to write"),
+            ("d/", "d/: is a directory; name a file to write"),
+            ("no/x.npz", "no/x.npz: no such directory"),
+            ("no/", "the output must be the name of a file; got 'no/'"),
+            ("", "the output must be the name of a file; got ''"),
+        ],
+    )
+    def test_only_files_are_replaced(self, path: str, message: str) -> None:
+        os.mkfifo("pipe")
+        os.symlink("pipe", "to pipe")
+        Path("d").mkdir()
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind("socket")
+            for refuse in (
+                lambda: replacing(path).__enter__(),
+                lambda: spare(path, keep=lambda _: True, force=True),
+            ):
+                with pytest.raises(InputError) as caught:
+                    refuse()
+                assert str(caught.value) == message
+        assert sorted(os.listdir()) == ["d", "pipe", "socket", "to pipe"]
+        assert stat.S_ISFIFO(os.stat("pipe").st_mode)
+
+    def test_a_link_stays_and_its_file_keeps_its_permissions(self) -> None:
+        Path("a.npz").touch(mode=0o600)
+        Path("link.npz").symlink_to("a.npz")
+        write_columns("link.npz", ("y", "p"), self.blocks(100), 100)
+        assert Path("link.npz").is_symlink()
+        assert stat.S_IMODE(os.stat("a.npz").st_mode) == 0o600
+        assert open_source("a.npz").n_rows == 100

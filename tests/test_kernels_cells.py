@@ -153,17 +153,22 @@ def test_adding_a_table_to_itself_doubles_it():
 def test_decoded_cells():
     scores, labels = [0.0, 0.25, 0.3, 0.3, 1.0], [1, 0, 1, 1, 0]
     words = filled(scores, labels, 4, "linear")
-    counts, sums = np.empty((2, 4), np.int64), np.empty((6, 4))
+    counts, sums = np.empty((2, 4), np.int64), np.empty((8, 4))
     m = cells.decode(words, grids.edges("linear", 4), counts, sums)
     assert m == 3
     assert counts[:, :m].tolist() == [[1, 3, 1], [1, 2, 0]]
     # scores are off by at most 2^-31 of the width 1/4 each; differences twice that, once per ordered pair
-    exact = [[0.0, 0.85, 1.0], [0.0, 0.6, 0.0], [0.0, 0.2425, 1.0]]
-    np.testing.assert_allclose(sums[:3, :m], exact, atol=3 * 2.0**-32, rtol=0)
+    exact = [[0.0, 0.85, 1.0], [0.0, 0.6, 0.0]]
+    np.testing.assert_allclose(sums[:2, :m], exact, atol=3 * 2.0**-32, rtol=0)
+    assert sums[2, [0, 2]].tolist() == [0.0, 1.0]
+    assert 0.2425 <= sums[2, 1] <= 0.2425 + 3 * 2.0**-29
     # rows at both ends of the cell only: the bound is the sum itself, 2 * 1 * 2 pairs of distance 0.05
     np.testing.assert_allclose(sums[3, :m], [0.0, 0.2, 0.0], atol=12 * 2.0**-31, rtol=0)
     assert sums[4, :m].tolist() == [0.0, 0.25, 1.0]
     assert sums[5, :m].tolist() == [0.0, 0.3, 1.0]
+    blur = 2.0**-33 + 2.0**-49
+    np.testing.assert_allclose(sums[6, :m], [0.0, 0.85 / 3 - blur, 1.0], atol=blur, rtol=0)
+    np.testing.assert_allclose(sums[7, :m], [0.0, 0.85 / 3 + blur, 1.0], atol=blur, rtol=0)
 
 
 def test_full_cell_does_not_overflow():

@@ -204,4 +204,6 @@ def test_the_summary_of_a_table() -> None:
         "Cells       100800 linear cells, 0 of them occupied\nRows        0, of which 0 positive"
     )
     rare = np.random.default_rng(SEED).beta(0.2, 199.8, 100_000)
-    assert "Warning     few cells hold most" in summary_text(calcore.CellTable(100).update(rare > 0.01, rare))
+    assert "Warning     cells are too wide for these scores" in summary_text(
+        calcore.CellTable(100).update(rare > 0.01, rare)
+    )

@@ -5,7 +5,13 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
 import pickle
+import signal
+import socket
+import stat
+import threading
+import time
 import zlib
 from collections import defaultdict
 from fractions import Fraction
@@ -18,13 +24,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import absolute_deviation, absolute_differences, equal_mass_cuts, exact_sum, place_in
 
-from calcore import BinCounts, CellTable, ScoreTable
+from calcore import BinCounts, CellTable, ScoreTable, certify
 from calcore._validate import binary
+from calcore.kernels import cells as kernel
 from calcore.kernels.binning import equal_mass, uniform_bins
-from calcore.table import grid_for, grids, score_table, tabulate
+from calcore.table import grid_for, grids, score_table, storage, tabulate
 
 GRIDS = ("linear", "sqrt", "logit")
 SIZES = (1, 2, 7, 100)
+
+TINY = Fraction(1e-300)
+"""What may be lost in numbers too small for 53 bits."""
 
 SCORE = st.one_of(
     st.floats(0.0, 1.0),
@@ -117,7 +127,7 @@ def check_totals(table, labels, scores):
     assert (table.n, table.n_positive, table.n_clipped) == (n, sum(answers), 0)
     assert abs(table.sum_scores - scored) <= n * width * 2.0**-31 + 2.0**-48 * scored
     assert abs(table.sum_abs_error - absolute) <= n * (width * 2.0**-29 + 2.0**-46)
-    assert abs(table.sum_squared_error - squared) <= n * (width * 2.0**-28 + 2.0**-46)
+    assert -n * 2.0**-46 <= table.sum_squared_error - squared <= n * (width * 2.0**-27 + 2.0**-44)
 
 
 @settings(max_examples=60)
@@ -137,10 +147,11 @@ def test_totals_of_many_rows(kind):
 
 def test_perfect_and_hopeless_scores_are_summed_exactly():
     labels = np.arange(1000) % 3 == 0
-    for table in every_table(labels, labels.astype(float)):
-        assert (table.sum_abs_error, table.sum_squared_error) == (0.0, 0.0)
-    for table in every_table(labels, 1.0 - labels):
-        assert (table.sum_abs_error, table.sum_squared_error) == (1000.0, 1000.0)
+    for scores, errors in ((labels, 0.0), (1.0 - labels, 1000.0)):
+        for table in every_table(labels, scores.astype(float)):
+            assert table.sum_abs_error == errors
+            blurred = 1000 * 2.0**-27 if len(table.cells().n) == 1 else 0.0  # 0 and 1 in one cell
+            assert 0.0 <= table.sum_squared_error - errors <= blurred
 
 
 @pytest.mark.slow
@@ -240,9 +251,9 @@ def test_deviations_are_exact_or_above(rows, n_bins, data):
         for b, (first, last) in enumerate(pairwise(ranks)):
             inside = ordered[first:last]
             true = absolute_deviation(inside, centers[b])
-            # scores off by 2^-31 of a cell, and every term rounded at a size of at most 30
-            slack = len(inside) * (Fraction(widest(table)) / 2**31 + Fraction(1, 2**44))
-            assert Fraction(float(got[b])) >= true - slack
+            # means off by 2^-30 of a cell, and every term rounded at a size of at most 30
+            slack = len(inside) * (Fraction(widest(table)) / 2**30 + Fraction(1, 2**44))
+            assert Fraction(float(got[b])) >= true - (slack if isinstance(table, ScoreTable) else TINY)
             runs = slice(cuts[b], cuts[b + 1])
             split = (cells.lo[runs] < centers[b]) & (centers[b] < cells.hi[runs])
             if isinstance(table, ScoreTable) or not split.any():
@@ -263,14 +274,56 @@ def test_differences_are_exact_or_above(rows, n_bins):
         for b, (first, last) in enumerate(pairwise(ranks)):
             inside = ordered[first:last]
             true = absolute_differences(inside)
-            slack = 2 * len(inside) ** 2 * (Fraction(widest(table)) / 2**31 + Fraction(1, 2**44))
-            assert Fraction(float(got[b])) >= true - slack
+            slack = 4 * len(inside) ** 2 * (Fraction(widest(table)) / 2**30 + Fraction(1, 2**44))
+            assert Fraction(float(got[b])) >= true - (slack if isinstance(table, ScoreTable) else TINY)
             hidden = 0.0
             if isinstance(table, CellTable):  # 2 n^2 (b - m)(m - a)/(b - a) is at most n^2 (b - a)/2
                 runs = slice(cuts[b], cuts[b + 1])
                 several = cells.n[runs] > 2
                 hidden = (cells.n[runs] ** 2 * (cells.hi[runs] - cells.lo[runs]) / 2)[several].sum()
             assert Fraction(float(got[b])) <= true + Fraction(float(hidden)) + slack
+
+
+GAPS = st.one_of(st.just(0.0), st.integers(0, 70).map(lambda e: 2.0**-e))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from([1, 2, 3, 7, 100_800]),
+    st.sampled_from(GRIDS),
+    st.one_of(st.floats(0.0, 1.0), st.sampled_from([0.0, 0.1, 0.4, 0.5, 1.0 / 3.0, 1.0])),
+    st.lists(st.tuples(GAPS, st.integers(1, 40)), min_size=1, max_size=6),
+    st.floats(0.0, 1.0),
+)
+def test_bounds_hold_whatever_the_gaps(n_cells, grid, first, steps, where):
+    """Scores from far apart to one unit in the last place apart, in narrow and in wide cells."""
+    scores, at = [], first
+    for gap, count in steps:
+        at = min(max(at + gap, math.nextafter(at, 1.0) if gap else at), 1.0)
+        scores += [at] * count
+    labels = [i % 2 for i in range(len(scores))]
+    table = CellTable(n_cells, grid).update(labels, scores)
+    whole = np.array([0, len(table.cells().n)])
+    assert Fraction(float(table.abs_differences(whole)[0])) >= absolute_differences(scores) - TINY
+    centers = {where, math.fsum(scores) / len(scores), *scores}
+    for center in centers:
+        got = table.abs_deviation(whole, np.array([center]))[0]
+        assert Fraction(float(got)) >= absolute_deviation(scores, center) - TINY
+    squares = sum((Fraction(s) - y) ** 2 for s, y in zip(scores, labels, strict=True))
+    assert Fraction(table.sum_squared_error) >= squares - len(scores) * Fraction(1, 2**46)
+
+
+@pytest.mark.parametrize("n_cells", [1, 2, 3, 7, 100_800])
+@pytest.mark.parametrize("gap", [1e-3, 1e-6, 1e-10, 1e-13, 2.0**-53])
+def test_a_steep_slope_between_close_scores_is_not_hidden(n_cells, gap):
+    """Two scores, all labels 0 at one and 1 at the other: the calibration error is about one half."""
+    n, rng = 20_000, np.random.default_rng(0)
+    scores = np.where(rng.random(n) < 0.5, 0.4, 0.4 + gap)
+    labels = scores > 0.4
+    table = CellTable(n_cells).update(labels, scores)
+    true = 0.5 * (0.4 + 0.6 - gap)
+    assert certify(table, lipschitz=1.1 / gap).upper >= true
+    assert certify(table, perturbed=gap / 2.2).upper >= true
 
 
 def test_deviations_of_many_rows():
@@ -282,12 +335,12 @@ def test_deviations_of_many_rows():
         cuts, ranks = bins_of(table, n_bins)
         centers = np.array([ordered[a:b].mean() for a, b in pairwise(ranks)])
         true = [math.fsum(abs(ordered[a:b] - c)) for (a, b), c in zip(pairwise(ranks), centers, strict=True)]
-        np.testing.assert_allclose(table.abs_deviation(cuts, centers), true, rtol=2.0**-40)
+        np.testing.assert_allclose(table.abs_deviation(cuts, centers), true, rtol=2.0**-35)
         pairs = [
             2.0 * math.fsum((2.0 * np.arange(b - a) - (b - a) + 1.0) * (ordered[a:b] - ordered[a]))
             for a, b in pairwise(ranks)
         ]
-        np.testing.assert_allclose(table.abs_differences(cuts), pairs, rtol=2.0**-40)
+        np.testing.assert_allclose(table.abs_differences(cuts), pairs, rtol=2.0**-35)  # 65,536 cells, 2^-52
 
 
 # ------------------------------------------------------------------ only the rows decide, not how they came
@@ -419,7 +472,8 @@ def test_a_cell_holds_two_billion_rows_and_refuses_more():
     [
         ((0,), "n_cells must be a whole number >= 1; got 0"),
         ((2.5,), "n_cells must be a whole number >= 1; got 2.5"),
-        ((2**31,), r"n_cells must be below 2\^31; got 2147483648"),
+        ((2**24 + 1,), r"n_cells must be at most 2\^24 \(1 GiB\); got 16777217"),
+        ((2**31,), r"n_cells must be at most 2\^24 \(1 GiB\); got 2147483648"),
         ((10, "log"), "grid must be one of 'linear', 'sqrt', 'logit'; got 'log'"),
     ],
 )
@@ -440,6 +494,149 @@ def test_words_for_people():
     assert repr(ScoreTable([0], [0.5])) == "<ScoreTable: 1 rows>"
     assert CellTable().describe() == "100800 linear cells"
     assert repr(CellTable(5, "logit").update([1], [1.0])) == "<CellTable: 1 rows in 5 logit cells>"
+
+
+# --------------------------------------------------------------------------------------------- broken off
+
+
+def broken_or(table, *wholes):
+    """Check that a table is one of `wholes`, or that nothing can be had from it any more."""
+    if table._whole:
+        assert any(same(table, whole) for whole in wholes)
+        assert table.n == table.cells().n.sum()
+        return False
+    for ask in (
+        lambda: table.n,
+        lambda: table.n_positive,
+        lambda: table.n_clipped,
+        lambda: table.sum_scores,
+        lambda: table.is_coarse,
+        lambda: table.cells(),
+        lambda: table.abs_differences(np.array([0, 1])),
+        lambda: table.save("never"),
+        lambda: pickle.dumps(table),
+        lambda: copy.copy(table),
+        lambda: table.update([1], [0.5]),
+        lambda: table.merge(CellTable(table.n_cells)),
+        lambda: CellTable(table.n_cells).merge(table),
+        lambda: certify(table),
+    ):
+        with pytest.raises(RuntimeError, match="the table is incomplete: build it again"):
+            ask()
+    assert repr(table) == f"<CellTable: an unknown part of the rows in {table.describe()}>"
+    return True
+
+
+@pytest.mark.parametrize("step", ["fill", "add"])
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("n", [400_000, 600_000])
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("filled", [False, True])
+def test_an_update_broken_off_leaves_the_table_as_it_was_or_spoilt(
+    monkeypatch, step, after, n, n_threads, filled
+):
+    """Ctrl-C before and after the k-th call of each kernel, for every k."""
+    labels, scores = simulated(n, 45)
+    start = CellTable(50).update([0, 1], [0.3, 0.6]) if filled else CellTable(50)
+    done = copy.copy(start).update(labels, scores)
+    original, spoilt = getattr(kernel, step), 0
+    for k in range(7):
+        calls = []
+
+        def interrupted(*arguments, stop=k, calls=calls):
+            calls.append(1)
+            here = len(calls) == stop + 1
+            if here and not after:
+                raise KeyboardInterrupt
+            original(*arguments)
+            if here:
+                raise KeyboardInterrupt
+
+        table = copy.copy(start)
+        table.cells()
+        with monkeypatch.context() as patch:
+            patch.setattr(kernel, step, interrupted)
+            try:
+                table.update(labels, scores, n_threads=n_threads)
+            except KeyboardInterrupt:
+                spoilt += broken_or(table, start)
+            else:
+                assert len(calls) <= k
+                assert not broken_or(table, done)
+    in_place = step == "fill" if n < 500_000 else step == "add" and filled
+    assert spoilt == (0 if not in_place else 4 if step == "fill" else 1)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_merge_broken_off_spoils_the_table_and_leaves_the_other(monkeypatch, after):
+    table, other = CellTable(9).update([0, 1], [0.1, 0.2]), CellTable(9).update([1], [0.9])
+    add, before = kernel.add, copy.copy(other)
+
+    def interrupted(*arguments):
+        if after:
+            add(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernel, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        table.merge(other)
+    monkeypatch.undo()
+    assert broken_or(table)
+    assert same(other, before)
+
+
+def test_threads_stop_at_an_interrupt(monkeypatch):
+    """Ctrl-C does not wait for blocks that nobody has begun."""
+    labels, scores = simulated(3_000_000, 46)
+    table, calls, original = CellTable(50), [], kernel.fill
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        time.sleep(0.01)
+        original(*arguments)
+
+    monkeypatch.setattr(kernel, "fill", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        table.update(labels, scores, n_threads=2)
+    assert len(calls) < 12
+    assert not broken_or(table, CellTable(50))
+    monkeypatch.setattr(kernel, "fill", lambda *arguments: (calls.append(2), time.sleep(0.05)))
+    interrupt = signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)
+    timer = threading.Timer(0.03, *interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        table.update(labels, scores, n_threads=2)
+    timer.join()
+    assert calls.count(2) < 18
+    assert not broken_or(table, CellTable(50))
+
+
+def test_a_real_interrupt_at_any_time():
+    labels, scores = simulated(400_000, 47)
+    start = CellTable(50).update([0, 1], [0.3, 0.6])
+    done = copy.copy(start).update(labels, scores)
+    delays = np.random.default_rng(48).uniform(1e-4, 8e-3, 50)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    previous, spoilt = signal.signal(signal.SIGALRM, interrupt), 0
+    try:
+        for delay in delays:
+            table = copy.copy(start)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, delay)
+                table.update(labels, scores)
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+            except KeyboardInterrupt:
+                pass
+            spoilt += broken_or(table, start, done)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, previous)
+    assert spoilt
 
 
 # ---------------------------------------------------------------------------------------------------- files
@@ -473,7 +670,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "replace", interrupted)
+    monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         CellTable(7).save(path)
     monkeypatch.undo()
@@ -496,6 +693,179 @@ def test_every_damage_is_noticed(tmp_path):
             path.write_bytes(whole[:position] + bytes([whole[position] ^ (1 << bit)]) + whole[position + 1 :])
             with pytest.raises(ValueError, match=r"damaged|is not a calcore cell table|has version"):
                 CellTable.load(path)
+
+
+def rewritten(path, changes=(), change_words=lambda words: words, pack=zlib.compress):
+    """Write a table's file anew with other content and a valid checksum."""
+    table = CellTable(50).update([0, 1, 1, 0], [0.1, 0.5, 0.513, 1.0])
+    about, matrix = table.__getstate__()
+    about = {"format": "calcore cell table", "version": 1, **about, **dict(changes)}
+    header = {name: value for name, value in about.items() if value is not None}
+    body = pack(change_words(matrix.copy()).astype("<i8").tobytes())
+    checksum = storage._checksum(header, body)
+    path.write_bytes(json.dumps({**header, "sha256": checksum}).encode() + b"\n" + body)
+    return table
+
+
+def word(row, column, value):
+    def change(words):
+        words[row, column] = value
+        return words
+
+    return change
+
+
+COUNTS, OFFSETS, HITS, SQUARES, TOP, BOTTOM = range(1, 7)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"changes": {"n": 5}}, "n must be the number of rows in cells, 4; got 5"),
+        ({"changes": {"n": 4.0}}, "n must be a whole number; got 4.0"),
+        ({"changes": {"n": True}}, "n must be a whole number; got True"),
+        ({"changes": {"n": None}}, "grid, n, n_cells, n_clipped must be given; got grid, n_cells, n_clipped"),
+        ({"changes": {"more": 1}}, "n_clipped must be given; got grid, more, n"),
+        ({"changes": {"n_clipped": -1}}, "n_clipped must be a number of rows, at most 4; got -1"),
+        ({"changes": {"n_clipped": 5}}, "n_clipped must be a number of rows, at most 4; got 5"),
+        ({"changes": {"n_cells": "50"}}, "n_cells must be a whole number; got '50'"),
+        ({"changes": {"n_cells": 0}}, "n_cells must be a whole number >= 1; got 0"),
+        ({"changes": {"n_cells": 2**24 + 1}}, r"n_cells must be at most 2\^24 \(1 GiB\); got 16777217"),
+        ({"changes": {"n_cells": 10**400}}, "n_cells must be a whole number >= 1; got 1000"),
+        ({"changes": {"n_cells": 49}}, "cells must be numbered, ascending, from 0 to at most 48"),
+        ({"changes": {"n_cells": 2}}, "there are more than 2 rows"),
+        ({"changes": {"n_cells": 51}}, "smallest and largest score of cell 25 cannot be"),
+        ({"changes": {"grid": "log"}}, "grid must be one of"),
+        ({"changes": {"grid": 7}}, "grid must be one of"),
+        ({"changes": {"grid": "sqrt"}}, "smallest and largest score of cell 5 cannot be"),
+        (
+            {"change_words": lambda words: words[::-1]},
+            "cells must be numbered, ascending, from 0 to at most 49",
+        ),
+        ({"change_words": lambda words: words[[0, 0, 1]]}, "cells must be numbered, ascending"),
+        ({"change_words": lambda words: words[:2]}, "n must be the number of rows in cells, 3; got 4"),
+        ({"change_words": word(0, 0, -1)}, "cells must be numbered, ascending"),
+        ({"change_words": word(2, 0, 50)}, "cells must be numbered, ascending"),
+        ({"change_words": word(2, 0, 2**62)}, "cells must be numbered, ascending"),
+        ({"change_words": word(0, COUNTS, 0)}, "numbers of rows and positives of cell 5 cannot be"),
+        ({"change_words": word(0, COUNTS, -1)}, "numbers of rows and positives of cell 5 cannot be"),
+        ({"change_words": word(0, COUNTS, 2 * 2**32 + 1)}, "numbers of rows and positives of cell 5"),
+        ({"change_words": word(0, COUNTS, 2**31)}, "numbers of rows and positives of cell 5 cannot be"),
+        ({"change_words": word(0, TOP, 0)}, "smallest and largest score of cell 5 cannot be"),
+        ({"change_words": word(0, TOP, kernel.ONE_BITS)}, "smallest and largest score of cell 5 cannot be"),
+        ({"change_words": word(2, TOP, kernel.ONE_BITS + 1)}, "smallest and largest score of cell 49"),
+        ({"change_words": word(0, BOTTOM, 0)}, "smallest and largest score of cell 5 cannot be"),
+        ({"change_words": word(0, BOTTOM, -(2**63))}, "smallest and largest score of cell 5 cannot be"),
+        ({"change_words": word(0, OFFSETS, 2**32)}, "sums of cell 5 cannot be"),
+        ({"change_words": word(1, OFFSETS, -40)}, "sums of cell 25 cannot be"),
+        ({"change_words": word(0, HITS, 2**30)}, "sums of cell 5 cannot be"),
+        ({"change_words": word(1, HITS, 0)}, "sums of cell 25 cannot be"),
+        ({"change_words": word(0, SQUARES, 2**62)}, "sums of cell 5 cannot be"),
+        ({"change_words": word(0, 8, 1)}, "unused words of cell 5 cannot be"),
+        ({"pack": lambda content: b"not zlib"}, "the rows cannot be decompressed"),
+        ({"pack": lambda content: zlib.compress(content)[:-3]}, "the rows are incomplete"),
+        ({"pack": lambda content: zlib.compress(content) + b"x"}, "or something follows them"),
+        ({"pack": lambda content: zlib.compress(content[:-8])}, "the rows are incomplete"),
+        ({"pack": lambda content: zlib.compress(bytes(10**8))}, "there are more than 50 rows"),
+    ],
+)
+def test_a_file_that_contradicts_itself_is_refused(content, message, tmp_path):
+    path = tmp_path / "table"
+    rewritten(path, **content)
+    with pytest.raises(ValueError, match=f"table is damaged: .*{message}") as error:
+        CellTable.load(path)
+    assert str(error.value).startswith(str(path))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.integers(0, 2),
+    st.integers(0, 8),
+    st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-100, 100), st.just(kernel.ONE_BITS)),
+    st.dictionaries(
+        st.sampled_from(["n", "n_cells", "n_clipped", "grid", "version", "sha256", "other"]),
+        st.one_of(
+            st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.just([[]]), st.just("sqrt")
+        ),
+        max_size=2,
+    ),
+)
+def test_any_content_is_a_table_or_refused(tmp_path_factory, row, column, value, changes):
+    path = tmp_path_factory.getbasetemp() / "any"
+    rewritten(path, changes, word(row, column, value))
+    try:
+        table = CellTable.load(path)
+    except ValueError as error:
+        assert str(error).startswith(str(path))  # noqa: PT017
+    else:
+        assert table.n == table.cells().n.sum() == 4
+        cells = table.cells()
+        assert np.all(cells.k <= cells.n)
+        assert np.all(cells.lo <= cells.hi)
+        assert np.all((cells.n * cells.lo <= cells.s) & (cells.s <= cells.n * cells.hi))
+        certify(table)
+
+
+def test_deep_nesting_is_no_table(tmp_path):
+    path = tmp_path / "table"
+    for start in (b"", b'{"format": "calcore cell table", "x": '):
+        path.write_bytes(start + b"[" * 200_000)
+        with pytest.raises(ValueError, match="table is not a calcore cell table file"):
+            CellTable.load(path)
+
+
+def test_only_regular_files_are_replaced(tmp_path, monkeypatch):
+    table = CellTable(3).update([1], [0.5])
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket")
+        for path, kind in (
+            ("pipe", "a pipe"),
+            ("socket", "a socket"),
+            (str(tmp_path), "a directory"),
+            (".", "a directory"),
+            ("/dev/null", "a device"),
+        ):
+            with pytest.raises(ValueError, match=f"path must name a regular file; {path} is {kind}"):
+                table.save(path)
+    for path in ("", "new/", "a\0b"):
+        with pytest.raises(ValueError, match="path must name a file; got "):
+            table.save(path)
+    assert stat.S_ISFIFO(os.stat("pipe").st_mode)
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert sorted(os.listdir()) == ["pipe", "socket"]
+
+
+def test_links_and_permissions_stay(tmp_path):
+    table = CellTable(3).update([1], [0.5])
+    (tmp_path / "folder").mkdir()
+    real, link = tmp_path / "folder" / "real", tmp_path / "link"
+    link.symlink_to(Path("folder") / "real")
+    table.save(link)  # leads to nothing yet
+    for mode in (0o600, 0o664, 0o640):
+        real.chmod(mode)
+        table.merge(table).save(link)
+        assert link.is_symlink()
+        assert stat.S_IMODE(real.stat().st_mode) == mode
+        assert same(CellTable.load(real), table)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["folder", "link", "real"]
+
+
+def test_messages_about_files_name_the_path_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("")
+    for path, kind in (("missing/table", FileNotFoundError), ("file/table", NotADirectoryError)):
+        with pytest.raises(kind) as error:
+            CellTable(3).save(path)
+        assert error.value.filename == path
+        assert ".part" not in str(error.value)
+    name = "n" * 255
+    CellTable(3).save(name)
+    assert CellTable.load(name.encode()).n == 0
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(PermissionError, match="file"):
+        CellTable(3).save("file")
 
 
 @pytest.mark.parametrize(
@@ -580,6 +950,44 @@ def test_a_coarse_grid_says_so():
     assert CellTable(20).update(*simulated(1000, 43)).is_coarse
     assert not CellTable().update(*simulated(1000, 43)).is_coarse
     assert not CellTable(1).update([0, 1, 1], [0.5, 0.5, 0.5]).is_coarse  # one atom hides nothing
+
+
+def test_coarse_is_what_makes_bounds_wide():
+    """Upper bounds against those from sorted scores: silent only where they are close, and advice helps."""
+    n, rng = 300_000, np.random.default_rng(49)
+    u = rng.random(n)
+    for scores, grid, advised in (
+        (u**8 * 0.01, "linear", "grid="),
+        (u**8 * 0.01, "sqrt", ""),
+        (u, "logit", ""),
+        (rng.beta(2, 2000, n), "linear", "grid="),
+        (0.3 + 1e-2 * u, "logit", "grid='linear'"),
+        (0.3 + 1e-3 * u, "linear", "n_cells=201600"),
+        (np.clip(rng.normal(0.5, 1e-4, n), 0, 1), "logit", "grid='linear' with n_cells="),
+        (0.3 + 1e-7 * u, "linear", "a ScoreTable gives"),
+        (np.where(u < 0.5, 0.3 + 1e-6 * u, 0.7 + 1e-6 * u), "sqrt", "a ScoreTable gives"),
+        (np.where(u < 0.5, 0.250001, rng.random(n)), "linear", "a ScoreTable gives"),
+    ):
+        labels = rng.random(n) < scores
+        sharp = certify(ScoreTable(labels, scores)).upper
+        table = CellTable(grid=grid).update(labels, scores)
+        advice = table.advice()
+        assert (certify(table).upper > 1.1 * sharp) <= table.is_coarse == bool(advice)
+        assert advised in advice
+        if "grid=" in advice or "n_cells=" in advice:
+            words = dict(part.split("=") for part in advice.replace(",", "").split() if "=" in part)
+            finer = CellTable(
+                int(words.get("n_cells", 100_800)), words.get("grid", repr(grid)).strip("'")
+            ).update(labels, scores)
+            better = certify(finer).upper - sharp
+            assert better <= max(0.15 * sharp, 0.05 * (certify(table).upper - sharp))
+
+
+def test_tabulate_sorts_what_fits_no_grid():
+    """No cliff at a million rows: .0068 before it and .42 after, when cells were taken for all scores."""
+    u, v = np.random.default_rng(50).random((2, 1_000_001))
+    for scores in (0.3 + 1e-7 * u, np.where(u < 0.5, 0.250001, v)):
+        assert isinstance(tabulate(binary(u < 0.3, scores)), ScoreTable)
 
 
 def test_tabulate_sorts_a_million_rows_and_counts_more():

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import calcore
 from calcore._validate import (
     binary,
     choice,
@@ -532,7 +533,8 @@ WRONG_KIND = [
     (Y, (p for p in P), None, "y_prob must be a column of values, one per row; got a generator"),
     (Y, pl.LazyFrame({"p": P}), None, "y_prob must be a column of values, one per row; got a LazyFrame"),
     (Y, ["0.2", "0.7", "0.9"], None, "y_prob must hold numbers; got text such as '0.2'" + CONVERT),
-    (Y, np.array(P, object), None, "y_prob must hold numbers; got objects such as 0.2" + CONVERT),
+    (Y, np.array(P, object), None,
+     "y_prob must hold numbers; got floats in an object array, such as 0.2" + CONVERT),
     (Y, [decimal.Decimal("0.5")] * 3, None,
      "y_prob must hold numbers; got objects such as Decimal('0.5')" + CONVERT),
     (Y, [0.2, "high", 0.9], None, "y_prob must hold values of one kind"),
@@ -543,7 +545,7 @@ WRONG_KIND = [
     (np.array(Y) + 0j, P, None, "y_true must hold numbers, bools or text; got dtype complex128"),
     (np.zeros(3, "M8[D]"), P, None, "y_true must hold numbers, bools or text; got dtype datetime64[D]"),
     (np.array([0.0, 1.0, 1.0], object), P, None,
-     "y_true must hold numbers, bools or text; got objects such as 0.0" + CONVERT),
+     "y_true must hold numbers, bools or text; got floats in an object array, such as 0.0" + CONVERT),
     (Y, P, [1], "pos_label must be one label; got a list"),
     (Y, P, (0, 1), "pos_label must be one label; got a tuple"),
     (Y, P, np.array([1]), "pos_label must be one label; got a ndarray"),
@@ -983,3 +985,98 @@ def test_our_draws_are_not_the_users_draws():
 )  # fmt: skip
 def test_seeds_are_refused_in_these_words(rng, error, message):
     assert refusal(generator, rng, error=error) == message
+
+
+# --- labels beyond 2^53, where float64 no longer tells whole numbers apart
+
+BIG = 2**53
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, ">i8", object])
+@pytest.mark.parametrize(
+    ("pos_label", "expected"),
+    [
+        (BIG, [1, 0, 1]),
+        (BIG + 1, [0, 1, 0]),
+        (float(BIG), [1, 0, 1]),
+        (np.float64(BIG), [1, 0, 1]),
+        (np.int64(BIG + 1), [0, 1, 0]),
+    ],
+)
+def test_labels_are_told_apart_beyond_the_whole_numbers_of_float64(dtype, pos_label, expected):
+    labels = np.array([BIG, BIG + 1, BIG]).astype(dtype)
+    assert read(labels, P, pos_label=pos_label)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "pos_label"),
+    [
+        (np.array([BIG, 0, BIG], float), BIG + 1),
+        (np.array([2**24, 0, 0], np.float32), 2**24 + 1),
+        (np.array([2**24, 0, 0], np.float32), 2.0**24 + 1),
+        (np.array([0, 1, 1], np.float16), 70_000),
+        (np.array([0, 1, 1], float), 10**400),
+        (np.array([0, 1, 1]), 10**400),
+        (np.array([0, 1, 1]), 0.5),
+        (np.array([0, 1, 1]), np.inf),
+        (np.array([False, True, True]), 10**400),
+        (np.array([False, True, True]), 0.5),
+        (np.array([1, 1, 1], np.int8), 1.5),
+    ],
+)
+def test_a_positive_label_that_the_labels_cannot_hold_is_refused(labels, pos_label):
+    message = refusal(read, labels, P, pos_label=pos_label)
+    assert message.startswith("pos_label must be one of the labels of y_true (")
+
+
+@pytest.mark.parametrize(
+    ("labels", "pos_label"),
+    [
+        (np.array([0.1, 0.5, 0.5], np.float32), 0.5),
+        (np.array([0.5, 0.1, 0.1], np.float32), 0.1),
+        (np.array([1, 2, 2]), 2.0),
+        (np.array([1.0, 2.0, 2.0]), 2),
+        (np.array([False, True, True]), 1.0),
+    ],
+)
+def test_a_positive_label_may_be_of_another_type_than_the_labels(labels, pos_label):
+    assert read(labels, P, pos_label=pos_label)[0] == [0, 1, 1]
+
+
+def test_a_whole_positive_label_is_shown_as_one():
+    assert repr(binary([1, 2, 2], P, pos_label=2.0).positive) == "2"
+
+
+@pytest.mark.parametrize("missing", ["nan", "snan"])
+def test_a_group_that_is_a_decimal_nan_is_missing(missing):
+    groups = [decimal.Decimal(1), decimal.Decimal(missing), decimal.Decimal(missing)]
+    assert refusal(group_rows, groups, 3, 0) == (
+        "groups must not have missing values; got 2 missing, the first at index 1: drop or fill these rows"
+    )
+
+
+def test_a_group_that_is_a_complex_nan_is_missing():
+    groups = np.array([1j, complex("nan")], object)
+    assert "got 1 missing, the first at index 1" in refusal(group_rows, groups, 2, 0)
+
+
+# --- pandas columns: matched by position, whatever their indexes
+
+
+class TestIndexes:
+    def test_equal_indexes_and_other_columns_bring_no_warning(self):
+        labels, scores = pd.Series(Y, index=[7, 8, 9]), pd.Series(P, index=[7, 8, 9])
+        for column in (scores, scores.to_numpy(), P):
+            binary(labels, column)
+        frame = pd.DataFrame({"y": Y, "p": P}).sample(frac=1, random_state=1)
+        binary(frame["y"], frame["p"])
+
+    @pytest.mark.parametrize("index", [[2, 1, 0], [0, 1, 3], ["a", "b", "c"]])
+    def test_unequal_indexes_bring_one_warning_at_the_line_of_the_caller(self, index):
+        labels, scores = pd.Series(Y), pd.Series(P, index=index)
+        for call in (binary, calcore.certify, calcore.CellTable(10).update):
+            with pytest.warns(UserWarning, match="different indexes; their rows are matched") as caught:
+                call(labels, scores)
+            assert [warning.filename for warning in caught] == [__file__]
+        with pytest.warns(UserWarning, match="matched by position"):
+            assert binary(labels, scores).block(0, 3)[1].tolist() == P

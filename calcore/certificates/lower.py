@@ -55,6 +55,8 @@ def binned_lower(running: Running, delta: float, brier: float) -> float:
             cuts = equal_mass_cuts(passed, max(1, count // 2), 0, 1)
         rows, score = np.diff(passed[cuts]), np.diff(running.scores[cuts])
         error = float(np.abs(score - np.diff(running.positives[cuts])).sum())
+        if error / n <= best:  # the bound will be less than this
+            continue
         nats = math.log(len(counts)) - math.log(delta)
         if count <= _UNION_BINS:
             nats += count * math.log(2.0)

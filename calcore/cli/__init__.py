@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from calcore.cli.process import DONE, USAGE, complain, exit_on_interrupt
+from calcore.cli.process import USAGE, complain, open_missing_streams, run
+
+if TYPE_CHECKING:
+    from typer import Typer
 
 __all__ = ["main"]
 
@@ -20,6 +23,7 @@ _NEEDED = ("typer", "rich", "pyarrow")
 
 def main() -> NoReturn:
     """Entry point of the console script: run the command line and leave the process."""
+    open_missing_streams()
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
@@ -28,8 +32,10 @@ def main() -> NoReturn:
             "  python -m pip install 'calcore-calibration[cli]'"
         )
         sys.exit(USAGE)
-    with exit_on_interrupt():
-        from calcore.cli.commands import app
+    sys.exit(run(_app))
 
-        app(prog_name="calcore")
-    sys.exit(DONE)
+
+def _app() -> Typer:
+    from calcore.cli.commands import app
+
+    return app

@@ -67,6 +67,9 @@ class Shape(StrEnum):
     SHIFTED = "shifted"
 
 
+_MAX_CELLS = 1 << 24
+"""A cell takes 64 bytes for each thread: more would be 1 GiB for one."""
+
 Files = Annotated[
     list[str],
     typer.Argument(
@@ -89,7 +92,10 @@ PosLabel = Annotated[
     ),
 ]
 Cells = Annotated[
-    int | None, typer.Option("--cells", help="Number of cells, default 100800.", min=1, show_default=False)
+    int | None,
+    typer.Option(
+        "--cells", help="Number of cells, default 100800.", min=1, max=_MAX_CELLS, show_default=False
+    ),
 ]
 Threads = Annotated[int | None, typer.Option("--threads", help="Threads to use.", min=1, show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
@@ -221,7 +227,7 @@ def certify(
         with _progress() as progress:
             given = take_in_groups(files, groups, **columns, progress=progress)
         arguments = (given.labels, given.scores)
-        options |= {"groups": given.groups, "pos_label": given.pos_label}
+        options["groups"] = given.groups
 
     certificate = bound(side, *arguments)
     gate = None

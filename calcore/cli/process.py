@@ -6,10 +6,15 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
-from typing import ParamSpec
+from typing import TYPE_CHECKING, ParamSpec
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from typer import Typer
 
 __all__ = [
     "DONE",
@@ -19,7 +24,8 @@ __all__ = [
     "USAGE",
     "complain",
     "exit_codes",
-    "exit_on_interrupt",
+    "open_missing_streams",
+    "run",
     "write",
 ]
 
@@ -28,8 +34,50 @@ DONE, FAILED, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
 P = ParamSpec("P")
 
 
+def open_missing_streams() -> None:
+    """Give the process a null device for every standard stream that it was started without (``>&-``).
+
+    Otherwise the next file to be opened takes the stream's number, and what is printed goes into it.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the end
+
+
+def run(app: Callable[[], Typer]) -> int:
+    """Run a command line and return the exit code.
+
+    Commands end the process by themselves, with a code of `exit_codes`. What is left are help, version and
+    faults of the command line itself; Typer's own main function would end some of them with code 1, which
+    is for failed gates.
+    """
+
+    def parse() -> int:
+        import typer
+        from typer.main import get_command
+
+        command = get_command(app())
+        try:
+            with command.make_context("calcore", sys.argv[1:]) as context:
+                command.invoke(context)
+        except typer.Exit as done:
+            return done.exit_code
+        except OSError as error:
+            _lost(error)
+        except Exception as error:
+            show = getattr(error, "show", None)  # a fault of usage: Typer has its own click, or another's
+            if show is None:
+                raise
+            with suppress(OSError):
+                show()
+            return USAGE
+        return DONE
+
+    return _code_of(parse)
+
+
 def exit_codes(command: Callable[P, int]) -> Callable[P, None]:
-    """Make a function that returns an exit code, or raises, into one that ends with that code.
+    """Make a function that returns an exit code, or raises, into one that ends the process with a code.
 
     An `InputError` (or a missing file, or full disk) is the user's: its message and code 2. Any other
     exception is ours: code 3 and one line, with ``CALCORE_DEBUG=1`` the traceback. A reader that closes the
@@ -37,38 +85,49 @@ def exit_codes(command: Callable[P, int]) -> Callable[P, None]:
     """
 
     @wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+    def ending(*args: P.args, **kwargs: P.kwargs) -> None:
+        sys.exit(_code_of(lambda: command(*args, **kwargs)))
+
+    return ending
+
+
+def _code_of(work: Callable[[], int]) -> int:
+    try:
+        code = work()
+        _flush()
+    except KeyboardInterrupt:
+        complain("interrupted")
+        return INTERRUPTED
+    except MemoryError:
+        complain("not enough memory")
+        return INTERNAL
+    except OSError as error:
+        complain(_os_message(error))
+        return USAGE
+    except Exception as error:
         from calcore.files.paths import InputError
 
-        with exit_on_interrupt():
-            try:
-                code = command(*args, **kwargs)
-                _flush()
-            except (InputError, OSError) as error:
-                complain(str(error) if isinstance(error, InputError) else _os_message(error))
-                code = USAGE
-            except MemoryError:
-                complain("not enough memory")
-                code = INTERNAL
-            except Exception as error:
-                if os.environ.get("CALCORE_DEBUG"):
-                    traceback.print_exc()
-                first = (str(error).splitlines() or [""])[0]
-                complain(
-                    f"internal error: {type(error).__name__}: {first}\n"
-                    "This is a fault of calcore. Set CALCORE_DEBUG=1 to see the traceback."
-                )
-                code = INTERNAL
-        sys.exit(code)
-
-    return run
+        if isinstance(error, InputError):
+            complain(str(error))
+            return USAGE
+        if os.environ.get("CALCORE_DEBUG"):
+            traceback.print_exc()
+        first = (str(error).splitlines() or [""])[0]
+        complain(
+            f"internal error: {type(error).__name__}: {first}\n"
+            "This is a fault of calcore. Set CALCORE_DEBUG=1 to see the traceback."
+        )
+        return INTERNAL
+    return code
 
 
 def complain(message: str) -> None:
     """Write a message to standard error, if anybody listens."""
-    with suppress(OSError):
+    try:
         sys.stderr.write(f"calcore: {message}\n")
         sys.stderr.flush()
+    except OSError:
+        _silence(sys.stderr)
 
 
 def write(text: str) -> None:
@@ -80,32 +139,29 @@ def write(text: str) -> None:
     try:
         sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
     except OSError as error:
-        _forgive(error)
+        _lost(error)
 
 
 def _flush() -> None:
     try:
         sys.stdout.flush()
     except OSError as error:
-        _forgive(error)
+        _lost(error)
 
 
-def _forgive(error: OSError) -> None:
-    """Swallow a closed pipe (EINVAL on Windows), and keep the interpreter from flushing into it at exit."""
+def _lost(error: OSError) -> None:
+    """Standard output cannot be written: forgive a closed pipe (EINVAL on Windows), name any other reason."""
+    _silence(sys.stdout)
     if error.errno not in (errno.EPIPE, errno.EINVAL):
-        raise error
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise OSError(error.errno, error.strerror, "standard output") from error
+
+
+def _silence(stream: TextIO) -> None:
+    """Let what a stream still holds go nowhere: the interpreter flushes it at the end and would fail."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _os_message(error: OSError) -> str:
     reason = error.strerror or str(error) or type(error).__name__
     return f"{error.filename}: {reason}" if error.filename else reason
-
-
-@contextmanager
-def exit_on_interrupt() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        complain("interrupted")
-        sys.exit(INTERRUPTED)

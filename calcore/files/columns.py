@@ -36,6 +36,8 @@ def choose_columns(source: Source, label: str | None, score: str | None, *, comm
     for option, name in (("--label", label), ("--score", score)):
         if name is not None:
             find_column(source, name, option)
+    if label is not None and label == score:
+        raise InputError(f"{shown(source.path)}: --label and --score both name column {shown(label)}")
     if label is not None and score is not None:
         return label, score
     usable = [column.name for column in source.columns if column.kind != "other"]
@@ -52,6 +54,10 @@ def choose_columns(source: Source, label: str | None, score: str | None, *, comm
                 pairs = [(a, b) for a, b in pairs if _is_01(first[a]) and not _is_01(first[b])]
         if len(pairs) == 1:
             return pairs[0]
+    if len(usable) < 2:
+        raise InputError(
+            f"{shown(source.path)}: needs a column of labels and one of scores. {_listing(source, first)}"
+        )
     label = label or next((name for name in first if name != score and _is_pair(first[name])), "LABEL")
     score = score or next((name for name in first if name != label and _is_score(first[name])), "SCORE")
     raise InputError(
@@ -110,7 +116,7 @@ def _first_values(values: pa.Array | None) -> str:
 
 
 def _is_pair(values: pa.Array) -> bool:
-    return kind_of(values.type) != "other" and len(values.drop_null().unique()) <= 2
+    return kind_of(values.type) != "other" and 1 <= len(values.drop_null().unique()) <= 2
 
 
 def _is_01(values: pa.Array) -> bool:
@@ -120,8 +126,8 @@ def _is_01(values: pa.Array) -> bool:
 def _is_score(values: pa.Array) -> bool:
     if kind_of(values.type) != "number":
         return False
-    numbers = _numbers(values.drop_null())
-    return bool(np.all((numbers >= -0.01) & (numbers <= 1.01)))
+    numbers = _numbers(values.drop_null(), whole=pa.float64())  # however large: this is no fault yet
+    return len(numbers) > 0 and bool(np.all((numbers >= -0.01) & (numbers <= 1.01)))
 
 
 class Batch(NamedTuple):
@@ -152,8 +158,12 @@ def read_columns(source: Source, label: str, score: str, groups: str | None = No
                 continue
             for name in names:
                 _refuse_missing(source, name, batch.column(name), start)
+            members = None if groups is None else batch.column(groups)
+            if members is not None and groups is not None and pa.types.is_floating(members.type):
+                _refuse_nan(source, groups, members, start)
+                members = pa.array(members.to_numpy() + 0.0)  # -0.0, which Arrow tells from 0.0, is 0.0
             labels, scores = (_to_numpy(source, name, batch.column(name)) for name in (label, score))
-            yield Batch(start, labels, scores, None if groups is None else batch.column(groups))
+            yield Batch(start, labels, scores, members)
             start += batch.num_rows
 
 
@@ -166,6 +176,13 @@ def first_values(source: Source, name: str) -> list[str]:
 def _refuse_missing(source: Source, name: str, values: pa.Array, start: int) -> None:
     if values.null_count:
         row = start + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False))) + 1
+        raise InputError(f"{shown(source.path)}: column {shown(name)} has a missing value at data row {row}")
+
+
+def _refuse_nan(source: Source, name: str, values: pa.Array, start: int) -> None:
+    missing = np.isnan(values.to_numpy())
+    if missing.any():
+        row = start + int(np.argmax(missing)) + 1
         raise InputError(f"{shown(source.path)}: column {shown(name)} has a missing value at data row {row}")
 
 
@@ -188,10 +205,13 @@ def _to_numpy(source: Source, name: str, values: pa.Array) -> NDArray[Any]:
     )
 
 
-def _numbers(values: pa.Array) -> NDArray[Any]:
+def _numbers(values: pa.Array, whole: pa.DataType = pa.int64()) -> NDArray[Any]:  # noqa: B008
+    """Numbers as NumPy has them; decimals without a fraction as `whole`, in which no two become one."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if pa.types.is_decimal(values.type):
+        values = values.cast(whole if values.type.scale <= 0 else pa.float64())
+    if pa.types.is_null(values.type):
         values = values.cast(pa.float64())
     numbers: NDArray[Any] = values.to_numpy(zero_copy_only=True)
     return numbers

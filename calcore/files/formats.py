@@ -8,10 +8,12 @@ compressed Arrow record batch is one unit.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import mmap
 import os
+import re
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -171,9 +173,13 @@ class _Csv(Source):
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
+        with _open_bytes(path) as content:
+            if content.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                raise InputError(f"{shown(path)}: is UTF-16 text; save it as UTF-8")
         with _open_text(path) as text:
             header = text.readline()
-        self._delimiter = next((mark for mark in ",\t;" if mark in header), ",")
+        bare = re.sub('"[^"]*"', "", header)  # a mark in a quoted name separates nothing
+        self._delimiter = next((mark for mark in ",\t;" if mark in bare), ",")
         if ".tsv" in Path(path).suffixes[-2:]:
             self._delimiter = "\t"
         names = next(csv.reader([header], delimiter=self._delimiter), [])
@@ -253,11 +259,15 @@ def _is_number(cell: str) -> bool:
         float(cell)
     except ValueError:
         return False
-    return True
+    return "_" not in cell  # as Python writes numbers, but no file does
 
 
 def _is_gzip(path: str) -> bool:
     return Path(path).suffix.lower() == ".gz"
+
+
+def _open_bytes(path: str) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(path, "rb") if _is_gzip(path) else open(path, "rb"))
 
 
 def _open_text(path: str) -> IO[str]:
@@ -405,5 +415,7 @@ def open_source(path: str) -> Source:
     suffix = suffix_of(path, _FORMATS)
     with reading(path):
         if suffix is None:
-            raise InputError(f"{shown(path)}: unknown kind of file; readable are {', '.join(_FORMATS)}")
+            raise InputError(
+                f"{shown(path)}: unknown kind of file; readable are {', '.join(_FORMATS)} and saved tables"
+            )
         return _FORMATS[suffix](path)

@@ -8,12 +8,14 @@ is where a fault is: file, column and data row.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -60,12 +62,11 @@ class Intake:
 
 @dataclass(frozen=True, slots=True)
 class GroupedRows:
-    """All rows, for what needs single rows: the columns, and a number for each row's group."""
+    """All rows, for what needs single rows: labels 0/1, scores, and a number for each row's group."""
 
-    labels: NDArray[Any]
+    labels: NDArray[np.uint8]
     scores: NDArray[Any]
     groups: NDArray[np.int64]
-    pos_label: Any
     files: tuple[str, ...]
     label: str
     score: str
@@ -148,9 +149,9 @@ def take_in(
             else:
                 held.add(rows)
                 if held.n_rows > HELD_ROWS:
-                    table = held.poured(plan.pos_label, n_threads)
+                    table = held.poured(n_threads)
     if table is None and held.n_rows:
-        return Intake(held.sorted(plan.pos_label), plan.files, plan.label, plan.score, plan.population)
+        return Intake(held.sorted(), plan.files, plan.label, plan.score, plan.population)
     if table is None or table.n == 0:
         raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
     return Intake(table, plan.files, plan.label, plan.score, plan.population)
@@ -190,43 +191,44 @@ def take_in_groups(
     codes = pa.chunked_array(members).dictionary_encode().combine_chunks()
     numbers = np.asarray(codes.indices if isinstance(codes, pa.DictionaryArray) else codes.chunk(0).indices)
     labels, scores = held.columns()
-    return GroupedRows(
-        labels, scores, numbers, plan.pos_label, plan.files, plan.label, plan.score, plan.population
-    )
+    return GroupedRows(labels, scores, numbers, plan.files, plan.label, plan.score, plan.population)
 
 
 class _Held:
-    """Rows kept as they came, checked: types and scores that need clipping are not lost for the table."""
+    """Checked rows: labels as 0/1, scores as they came, so that what needs clipping is still counted."""
 
     def __init__(self) -> None:
-        self.labels: list[NDArray[Any]] = []
+        self.labels: list[NDArray[np.uint8]] = []
         self.scores: list[NDArray[Any]] = []
         self.n_rows = 0
 
     def add(self, rows: Rows) -> None:
         for start in range(0, len(rows), _CHECK_ROWS):
-            rows.block(start, start + _CHECK_ROWS)
-        self.labels.append(rows.labels)
+            self.labels.append(rows.block(start, start + _CHECK_ROWS)[0])
         self.scores.append(rows.scores)
         self.n_rows += len(rows)
 
-    def columns(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def columns(self) -> tuple[NDArray[np.uint8], NDArray[Any]]:
         scores = self.scores
         if len({part.dtype for part in scores}) > 1:
-            # What is a rounding error in float32 would be a fault once it is float64.
-            scores = [np.clip(part, 0, 1) for part in scores]
+            # What is a rounding error in float32 would be a fault once it is float64: make it one of float64.
+            low, high = np.nextafter([0.0, 1.0], [-1.0, 2.0])
+            scores = [np.clip(part.astype(np.float64), low, high) for part in scores]
         return np.concatenate(self.labels), np.concatenate(scores)
 
-    def sorted(self, pos_label: Any) -> ScoreTable:
-        return ScoreTable(*self.columns(), pos_label=pos_label)
+    def sorted(self) -> ScoreTable:
+        return ScoreTable(*self.columns())
 
-    def poured(self, pos_label: Any, n_threads: int | None) -> CellTable:
+    def poured(self, n_threads: int | None) -> CellTable:
         """The rows in cells of the grid that suits their scores; nothing is held any longer."""
         step = max(1, self.n_rows // _SAMPLE)
         sample = np.concatenate([part[::step] for part in self.scores]).astype(np.float64)
         table = CellTable(grid=grid_for(np.clip(sample, 0.0, 1.0)))
-        for labels, scores in zip(self.labels, self.scores, strict=True):
-            table.update(labels, scores, pos_label=pos_label, n_threads=n_threads)
+        labels, start = np.concatenate(self.labels), 0
+        for scores in self.scores:
+            stop = start + len(scores)
+            table.update(labels[start:stop], scores, n_threads=n_threads)
+            start = stop
         self.labels, self.scores = [], []
         return table
 
@@ -287,6 +289,11 @@ def _plan(
         else:
             sources.append(open_source(path))
     if not sources:
+        for option, given in (("--label", label), ("--score", score), ("--pos-label", pos_label)):
+            if given is not None:
+                raise InputError(
+                    f"{shown(tables[0])}: a saved table has its columns already: leave out {option}"
+                )
         return _Plan(tables, [], None, None, None)
     label, score = choose_columns(
         sources[0],
@@ -321,12 +328,24 @@ def _positive(sources: Sequence[Source], columns: Sequence[Column], typed: str |
     try:
         if columns[0].kind == "bool":
             return {"true": True, "1": True, "false": False, "0": False}[typed.lower()]
-        return float(typed)
+        return _number(typed)
     except (KeyError, ValueError):
         raise InputError(
             f"--pos-label {shlex.quote(typed)}: column {shown(columns[0].name)} holds "
             f"{_KINDS[columns[0].kind]}"
         ) from None
+
+
+def _number(typed: str) -> int | float:
+    """A number as typed, exactly if it is whole.
+
+    >>> _number("2"), _number("0.5"), _number("9007199254740993"), _number("9007199254740993.0")
+    (2, 0.5, 9007199254740993, 9007199254740993)
+    """
+    number = float(typed)
+    if "_" in typed or math.isnan(number):
+        raise ValueError
+    return int(Decimal(typed)) if number.is_integer() else number
 
 
 _KINDS = {"number": "numbers", "bool": "true and false", "text": "text", "other": "neither numbers nor text"}
@@ -400,6 +419,7 @@ def in_words_of_the_command(
     message = re.sub(r"\(and (\d+ more)\)", r"(and at least \1)", message)
     message = re.sub(r"\bpass pos_label=", "pass --pos-label ", message)
     message = re.sub(r"\bgrid='(\w+)'", r"--grid \1", message)
+    message = re.sub(r"\bn_cells=(\d+)", r"--cells \1", message)
     message = re.sub(rf"^({'|'.join(_OPTIONS)})\b", lambda match: "--" + match[1].replace("_", "-"), message)
     message = re.sub(r"^y_true\b", f"column {shown(label or 'y_true')}", message)
     message = re.sub(r"^y_prob\b", f"column {shown(score or 'y_prob')}", message)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import glob
 import os
-import secrets
+import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import pyarrow as pa
+
+from calcore.table import storage
 
 __all__ = ["InputError", "expand", "reading", "reason", "replacing", "shown", "suffix_of"]
 
@@ -38,7 +41,8 @@ def expand(patterns: Sequence[str]) -> list[str]:
     Raises
     ------
     InputError
-        Nothing found, or the same file found twice (its rows would count twice).
+        Nothing found, the same file found twice (its rows would count twice), or something that is no
+        file: a pipe has no end that could be read first.
     """
     paths: list[str] = []
     for pattern in patterns:
@@ -63,6 +67,8 @@ def expand(patterns: Sequence[str]) -> list[str]:
             status = os.stat(path)
         except OSError as error:
             raise InputError(f"{shown(path)}: {reason(error)}") from error
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"{shown(path)}: is not a regular file; write what comes from a pipe to a file")
         key = status.st_dev, status.st_ino
         if key in seen:
             first = seen[key]
@@ -105,7 +111,15 @@ def reading(path: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (pa.ArrowException, OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+    except (
+        pa.ArrowException,
+        OSError,
+        EOFError,
+        ValueError,
+        csv.Error,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
         raise InputError(f"{shown(path)}: {reason(error)}") from error
 
 
@@ -116,7 +130,8 @@ def suffix_of(path: str, known: Iterable[str]) -> str | None:
 
 
 def spare(output: str, *, inputs: Iterable[str] = (), keep: Callable[[str], bool], force: bool) -> None:
-    """Refuse an output that is also an input, or a file to `keep` unless `force` is given."""
+    """Refuse an output that is no file, or also an input, or a file to `keep` unless `force` is given."""
+    _refuse_no_file(output)
     if not os.path.lexists(output):
         return
     if any(os.path.realpath(path) == os.path.realpath(output) for path in inputs):
@@ -125,15 +140,23 @@ def spare(output: str, *, inputs: Iterable[str] = (), keep: Callable[[str], bool
         raise InputError(f"{shown(output)}: there is such a file already; --force writes over it")
 
 
+def _refuse_no_file(output: str) -> None:
+    """Refuse to write where no file can be, or where something else is: it would be gone."""
+    if os.path.exists(output) and not os.path.isfile(output):
+        kind = "a directory" if os.path.isdir(output) else "not a regular file"
+        raise InputError(f"{shown(output)}: is {kind}; name a file to write")
+    if not os.path.basename(output):
+        raise InputError(f"the output must be the name of a file; got {output!r}")
+    if not os.path.isdir(os.path.dirname(os.path.realpath(output))):
+        raise InputError(f"{shown(output)}: no such directory")
+
+
 @contextmanager
 def replacing(path: str) -> Iterator[str]:
-    """Name of a file beside `path` to write; it takes its place if all goes well, and is removed if not."""
-    folder, name = os.path.split(path)
-    part = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.part")
+    """`calcore.table.storage.replacing`, whose faults are the user's here."""
+    _refuse_no_file(path)
     try:
-        yield part
-        os.replace(part, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(part)
-        raise
+        with storage.replacing(path) as part:
+            yield part
+    except OSError as error:
+        raise InputError(f"{shown(path)}: {reason(error)}") from error

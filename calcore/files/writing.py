@@ -15,7 +15,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import ipc, parquet
 
 from calcore.files.formats import BATCH_ROWS
-from calcore.files.paths import InputError, reason, replacing, shown, suffix_of
+from calcore.files.paths import InputError, replacing, shown, suffix_of
 
 __all__ = ["write_columns"]
 
@@ -64,15 +64,12 @@ def write_columns(
             if progress is not None:
                 progress(done / (n_rows * passes), done // passes)
 
-    try:
-        with replacing(path) as part:
-            if suffix == ".npz":
-                _write_npz(part, names, counted, n_rows)
-            else:
-                rows = 1 if ".csv" in suffix else BATCH_ROWS  # Ctrl-C waits for a batch; text is slow
-                _write_batches(part, names, _joined(counted(), rows), _WRITERS[suffix])
-    except OSError as error:
-        raise InputError(f"{shown(path)}: {reason(error)}") from error
+    with replacing(path) as part:
+        if suffix == ".npz":
+            _write_npz(part, names, counted, n_rows)
+        else:
+            rows = 1 if ".csv" in suffix else BATCH_ROWS  # Ctrl-C waits for a batch; text is slow
+            _write_batches(part, names, _joined(counted(), rows), _WRITERS[suffix])
 
 
 def _write_batches(

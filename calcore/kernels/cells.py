@@ -194,9 +194,16 @@ def decode(
 ) -> int:
     """Read the non-empty cells; return their number m.
 
-    counts[0..1, :m]: rows, positives. sums[0..5, :m]: sum of s, sum of s over positives, sum of s^2, upper
-    bound of the sum of abs(s_i - s_j) over ordered pairs, smallest and largest s. A cell of one distinct
-    score needs no offsets: its sums are products.
+    counts[0..1, :m]: rows, positives. sums[0..7, :m]: sum of s; sum of s over positives; sum of s^2, raised
+    so that the sum of (s - y)^2 is not below the truth; upper bound of the sum of abs(s_i - s_j) over ordered
+    pairs; smallest and largest s; lower and upper bound of the mean of s. A cell of one distinct score needs
+    no offsets: its sums are products.
+
+    What an offset says of a score is off by at most `blur`: half a unit, and rounding of places and edges,
+    which is less than 12 * 2^-53 of the cell's upper edge in each grid; adding up to `total`, and the mean,
+    take less than 7 more. The sum of (s - y)^2 is then off by less than 6 `blur` a row: 2 s <= 2 from the
+    squares, half a unit of w <= 1 from rounding them, 2 from `hits`. The sum over pairs is a parabola in the
+    mean, largest in the middle.
     """
     m = 0
     for j in range(cells.shape[0]):
@@ -209,6 +216,7 @@ def decode(
         sums[4, m], sums[5, m] = low, high
         if low == high:
             sums[0, m], sums[1, m], sums[2, m], sums[3, m] = n * low, k * low, n * low * low, 0.0
+            sums[6, m] = sums[7, m] = low
         else:
             base, width = edges[j], edges[j + 1] - edges[j]
             unit = width * 2.0**-OFFSET_BITS
@@ -216,8 +224,18 @@ def decode(
             total = min(max(n * base + first, n * low), n * high)
             sums[0, m] = total
             sums[1, m] = min(max(k * base + unit * cells[j, HITS], k * low), k * high)
-            sums[2, m] = n * base * base + 2.0 * base * first + width * unit * cells[j, SQUARES]
-            above, span = max(total - n * low, 0.0), n * (high - low)
-            sums[3, m] = 2.0 * above * max(span - above, 0.0) / (high - low)
+            blur = 0.5 * unit + 2.0**-48 * edges[j + 1]
+            sums[2, m] = (
+                n * (base * base + 6.0 * blur) + 2.0 * base * first + width * unit * cells[j, SQUARES]
+            )
+            mean = total / n
+            least, most = max(mean - blur, low), min(mean + blur, high)
+            middle = 0.5 * (low + high)
+            worst = min(max(middle, least), most)
+            if worst == middle:  # which is `low` or `high` where no double lies between these
+                sums[3, m] = 0.5 * n * n * (high - low)
+            else:
+                sums[3, m] = 2.0 * n * n * (high - worst) * ((worst - low) / (high - low))
+            sums[6, m], sums[7, m] = least, most
         m += 1
     return m

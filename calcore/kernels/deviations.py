@@ -14,7 +14,8 @@ from calcore.kernels.sorting import score_of
 @jit
 def absolute_deviations(
     n: NDArray[np.int64],
-    s: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
     lo: NDArray[np.float64],
     hi: NDArray[np.float64],
     starts: NDArray[np.int64],
@@ -22,11 +23,13 @@ def absolute_deviations(
     cuts: NDArray[np.int64],
     centers: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Sum of abs(s_i - centers[b]) over the rows of bin b, the cells ``cuts[b]:cuts[b+1]``.
+    """Sum of abs(s_i - centers[b]) over the rows of bin b, the cells ``cuts[b]:cuts[b+1]``; never below it.
 
-    A cell that does not hold the centre inside its range has all its rows on one side: abs(s - n c). In the
-    one that does, the sorted keys ``starts[j]:starts[j+1]`` are read; without them
-    (`starts` empty) the chord of s -> abs(s - c) over [lo, hi] at the cell's mean bounds the sum from above.
+    The mean of cell j lies in [low, high]. A cell that does not hold the centre inside its range has all its
+    rows on one side: n abs(mean - c). In the one that does, the sorted keys ``starts[j]:starts[j+1]`` are
+    read; without them (`starts` empty) the chord of s -> abs(s - c) over [lo, hi] at the mean bounds the sum
+    from above; it is linear in the mean, so the larger end of [low, high] decides. No term is negative, and
+    the last factor makes up for rounding.
     """
     out = np.empty(centers.size)
     for b in range(centers.size):
@@ -34,40 +37,49 @@ def absolute_deviations(
         total = 0.0
         for j in range(cuts[b], cuts[b + 1]):
             if center <= lo[j]:
-                total += max(s[j] - n[j] * center, 0.0)
+                total += n[j] * (high[j] - center)
             elif center >= hi[j]:
-                total += max(n[j] * center - s[j], 0.0)
+                total += n[j] * (center - low[j])
             elif starts.size:
                 for i in range(starts[j], starts[j + 1]):
                     total += abs(score_of(keys[i]) - center)
             else:
-                above = min(max(s[j] - n[j] * lo[j], 0.0), n[j] * (hi[j] - lo[j]))
-                below = n[j] * (hi[j] - lo[j]) - above
-                total += (below * (center - lo[j]) + above * (hi[j] - center)) / (hi[j] - lo[j])
-        out[b] = total
+                left, right, width = center - lo[j], hi[j] - center, hi[j] - lo[j]
+                at_low = left * ((hi[j] - low[j]) / width) + right * ((low[j] - lo[j]) / width)
+                at_high = left * ((hi[j] - high[j]) / width) + right * ((high[j] - lo[j]) / width)
+                total += n[j] * max(at_low, at_high)
+        out[b] = total * (1.0 + (cuts[b + 1] - cuts[b] + 8) * 2.0**-52)
     return out
 
 
 @jit
 def absolute_differences(
     n: NDArray[np.int64],
-    s: NDArray[np.float64],
-    lo: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
     within: NDArray[np.float64],
     cuts: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Sum of abs(s_i - s_j) over ordered pairs of rows of one bin; `within` holds the pairs inside a cell."""
+    """Sum of abs(s_i - s_j) over ordered pairs of rows of each bin; never below it.
+
+    `within` holds the pairs inside a cell. Two cells c < d whose means lie in [low, high] cost at most
+    n_c n_d (high_d - low_c): low_d - low_c is a sum of gaps between neighbours, and high_d - low_d is added.
+    No term is negative, and the last factor makes up for rounding.
+    """
     out = np.empty(cuts.size - 1)
     for b in range(cuts.size - 1):
         total = 0.0
-        rows = 0
-        first = 0.0
+        before = 0
+        after = 0
         for j in range(cuts[b], cuts[b + 1]):
-            distance = s[j] - n[j] * lo[cuts[b]]
-            total += within[j] + 2.0 * (rows * distance - n[j] * first)
-            rows += n[j]
-            first += distance
-        out[b] = total
+            after += n[j]
+        for j in range(cuts[b], cuts[b + 1]):
+            if before:
+                total += 2.0 * before * after * (low[j] - low[j - 1])
+            total += within[j] + 2.0 * before * n[j] * (high[j] - low[j])
+            before += n[j]
+            after -= n[j]
+        out[b] = total * (1.0 + (cuts[b + 1] - cuts[b] + 8) * 2.0**-52)
     return out
 
 

@@ -167,8 +167,8 @@ def gate_text(limit: float, upper: float, delta: float, *, width: int = 88) -> s
     """Verdict of a release gate: starts with ``Gate passed`` or ``Gate failed``.
 
     >>> print(gate_text(0.02, 0.0213, 0.05))
-    Gate failed: the upper bound 0.0213 is above 0.02 (one-sided, with 95% confidence for this
-    end alone).
+    Gate failed: the upper bound 0.0213 is above 0.02 (one-sided, with 95% confidence for
+    this end alone).
     """
     verdict, relation = ("passed", "not above") if upper <= limit else ("failed", "above")
     bound = _rounded(upper, _digits(upper), ROUND_CEILING)
@@ -190,10 +190,8 @@ def summary_text(table: CellTable, *, width: int = 88) -> str:
     if table.n_clipped:
         scores = "score" if table.n_clipped == 1 else "scores"
         facts.append(("Clipped", f"{table.n_clipped:,} {scores} a rounding error outside [0, 1]"))
-    if table.n and table.is_coarse:
-        facts.append(
-            ("Warning", "few cells hold most of the rows; sqrt or logit cells would give a sharper bound")
-        )
+    if table.n and (advice := table.advice()):
+        facts.append(("Warning", advice))
     return "\n".join(_fact(name, text, width) for name, text in facts)
 
 

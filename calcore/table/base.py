@@ -38,17 +38,22 @@ class Summary(NamedTuple):
     hits: NDArray[np.float64]
     """Sum of the scores of positives."""
     squares: NDArray[np.float64]
-    """Sum of squared scores."""
+    """Sum of squared scores, or somewhat more; see `Table.sum_squared_error`."""
     within: NDArray[np.float64]
     """Sum of abs(s_i - s_j) over ordered pairs of rows of the cell, or an upper bound of it."""
+    low: NDArray[np.float64]
+    """Lower bound of the mean score."""
+    high: NDArray[np.float64]
+    """Upper bound of the mean score."""
 
     @classmethod
     def of(cls, n: NDArray[np.int64], k: NDArray[np.int64], sums: NDArray[np.float64]) -> Summary:
-        """Columns as the kernels leave them, made read-only."""
-        for array in (n, k, sums):
+        """Columns as the kernels leave them, made read-only; if no bounds of the mean follow, it is both."""
+        s, hits, squares, within, lo, hi = sums[:6]
+        mean = [sums[6], sums[7]] if len(sums) > 6 else [np.clip(s / n, lo, hi)] * 2
+        for array in (n, k, s, hits, squares, within, lo, hi, *mean):
             array.flags.writeable = False
-        s, hits, squares, within, lo, hi = sums
-        return cls(Cells(n, k, s, lo, hi), hits, squares, within)
+        return cls(Cells(n, k, s, lo, hi), hits, squares, within, *mean)
 
 
 class Table(ABC):
@@ -97,7 +102,7 @@ class Table(ABC):
 
     @property
     def sum_squared_error(self) -> float:
-        """Sum of (s - y)^2."""
+        """Sum of (s - y)^2; of a CellTable not below it, but for 2^-46 per row."""
         summary = self._summary
         return float(np.maximum(summary.squares - 2.0 * summary.hits + summary.cells.k, 0.0).sum())
 
@@ -124,9 +129,10 @@ class Table(ABC):
         Returns
         -------
         float64 array of shape (b,)
-            Of a ScoreTable the sum, up to rounding. Of a CellTable too, except for the one cell that has the
-            centre inside its range: there the chord of s -> abs(s - c) at the cell's mean bounds the sum from
-            above (THEORY section 6).
+            Of a ScoreTable the sum, up to rounding. Of a CellTable an upper bound, never below the sum: above
+            it by what a cell's fixed-point sum leaves open (2^-30 of its width and 2^-47, per row), and in
+            the one cell that has the centre inside its range by the chord of s -> abs(s - c) at the cell's
+            mean (THEORY section 6). Numbers below 1e-300 may be lost.
 
         Notes
         -----
@@ -138,16 +144,21 @@ class Table(ABC):
         >>> ScoreTable([0, 1, 1], [0.25, 0.5, 1.0]).abs_deviation(np.array([0, 2, 3]), np.array([0.25, 0.5]))
         array([0.25, 0.5 ])
         """
-        n, _, s, lo, hi = self._summary.cells
+        summary = self._summary
+        n, _, _, lo, hi = summary.cells
         starts, keys = self._rows_of_cells()
         cuts, centers = np.ascontiguousarray(cuts, np.int64), np.ascontiguousarray(centers, np.float64)
-        return deviations.absolute_deviations(n, s, lo, hi, starts, keys, cuts, centers)
+        return deviations.absolute_deviations(
+            n, summary.low, summary.high, lo, hi, starts, keys, cuts, centers
+        )
 
     def abs_differences(self, cuts: NDArray[np.int64]) -> NDArray[np.float64]:
         """Sum of abs(s_i - s_j) over all ordered pairs of rows of each bin, the cells ``cuts[i]:cuts[i+1]``.
 
-        Of a ScoreTable up to rounding. Of a CellTable an upper bound: exact between cells, and inside a cell
-        of mean m at most 2 n^2 (hi - m)(m - lo) / (hi - lo) (THEORY section 1). O(cells).
+        Of a ScoreTable up to rounding. Of a CellTable an upper bound, never below the sum, whatever the gaps
+        between scores: of cells whose means lie in [low, high], n n' (high' - low) for two, and the largest
+        2 n^2 (hi - m)(m - lo) / (hi - lo) for m in [low, high] inside one (THEORY sections 1.5 and 6).
+        Numbers below 1e-300 may be lost. O(cells).
 
         Examples
         --------
@@ -156,5 +167,10 @@ class Table(ABC):
         array([3.])
         """
         summary = self._summary
-        n, _, s, lo, _ = summary.cells
-        return deviations.absolute_differences(n, s, lo, summary.within, np.ascontiguousarray(cuts, np.int64))
+        return deviations.absolute_differences(
+            summary.cells.n,
+            summary.low,
+            summary.high,
+            summary.within,
+            np.ascontiguousarray(cuts, np.int64),
+        )

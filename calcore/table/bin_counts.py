@@ -161,9 +161,8 @@ class BinCounts:
             raise TypeError(f"other must be a BinCounts; got {type(other).__name__}")
         if not np.array_equal(self._edges, other._edges):
             raise ValueError(f"other must have the same edges; got {other.n_bins} bins for {self.n_bins}")
-        self._limbs = self._carried() + other._carried()
-        self._counts = self._counts + other._counts
-        self._uncarried = 2
+        limbs, counts = self._carried() + other._carried(), self._counts + other._counts
+        self._limbs, self._counts, self._uncarried = limbs, counts, 2
         return self
 
     def value(self, norm: Norm = "l1") -> float:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from calcore.table import BinCounts as BinCounts
     from calcore.table import CellTable as CellTable
     from calcore.table import ScoreTable as ScoreTable
+    from calcore.total_variation import tv_denoise as tv_denoise
+    from calcore.total_variation import tv_gap as tv_gap
 
 __version__ = "0.1.0"
 
@@ -57,6 +59,8 @@ _HOME = {
     "nadaraya_watson": "calcore.smoothing",
     "perturb": "calcore.perturbation",
     "quantile_bins": "calcore.binning",
+    "tv_denoise": "calcore.total_variation",
+    "tv_gap": "calcore.total_variation",
     "uniform_bins": "calcore.binning",
 }
 
@@ -80,6 +84,8 @@ __all__ = [
     "nadaraya_watson",
     "perturb",
     "quantile_bins",
+    "tv_denoise",
+    "tv_gap",
     "uniform_bins",
 ]
 

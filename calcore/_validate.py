@@ -36,10 +36,12 @@ __all__ = [
     "Rows",
     "binary",
     "choice",
+    "finite",
     "generator",
     "group_rows",
     "labels_or_numbers",
     "nonnegative_number",
+    "number_column",
     "numbers",
     "positive_number",
     "probability",
@@ -395,7 +397,7 @@ def numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
         ...
     ValueError: x must be finite; got inf at index 1
     """
-    return _finite(_number_column(values, name), name)
+    return finite(number_column(values, name), name)
 
 
 def labels_or_numbers(values: ArrayLike, name: str) -> NDArray[np.uint8] | NDArray[np.float64]:
@@ -406,17 +408,17 @@ def labels_or_numbers(values: ArrayLike, name: str) -> NDArray[np.uint8] | NDArr
     >>> labels_or_numbers([0.0, 1.0, 1.0], "y")
     array([0, 1, 1], dtype=uint8)
     """
-    column = _number_column(values, name)
+    column = number_column(values, name)
     labels = np.empty(len(column), np.uint8)
     for start, block in _blocks(column):
         ones = block == 1
         if np.count_nonzero(ones) + np.count_nonzero(block == 0) < len(block):
-            return _finite(column, name)
+            return finite(column, name)
         labels[start : start + len(block)] = ones
     return labels
 
 
-def _number_column(values: Any, name: str) -> NDArray[Any]:
+def number_column(values: Any, name: str) -> NDArray[Any]:
     column = _column(values, name)
     if len(column) == 0:
         raise ValueError(f"{name} must have at least one value; got 0")
@@ -426,7 +428,7 @@ def _number_column(values: Any, name: str) -> NDArray[Any]:
     return column
 
 
-def _finite(column: NDArray[Any], name: str) -> NDArray[np.float64]:
+def finite(column: NDArray[Any], name: str) -> NDArray[np.float64]:
     values = _as_doubles(column)
     for start, block in _blocks(values):
         bad = ~np.isfinite(block)

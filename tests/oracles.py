@@ -6,6 +6,7 @@ import bisect
 import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
@@ -184,3 +185,44 @@ def binned_error(
     power = {"l1": 1, "l2": 2}[norm]
     mean = sum((m * g**power for m, g in zip(masses, gaps, strict=True)), Fraction(0)) / total
     return float(mean) if norm == "l1" else math.sqrt(float(mean))
+
+
+# --- smoothing ----------------------------------------------------------------------------------------------
+
+
+def tv_by_messages(y, w, lam):
+    """Total variation denoising of rows with positive weights, by dynamic programming (Johnson 2013).
+
+    With numbers of any kind; with Fractions it is exact. The derivative of the least cost of the rows so far,
+    as a function of the last value, is increasing and piecewise linear: pieces (from where, slope,
+    intercept). Paying lam for a step cuts it off at -lam and lam. O(n^2).
+    """
+    pieces = [(None, 0, 0)]  # the first starts at minus infinity
+    cuts = []
+    for value, weight in zip(y, w, strict=True):
+        pieces = [(start, slope + weight, icept - weight * value) for start, slope, icept in pieces]
+        low, high = (_where(pieces, level) for level in (-lam, lam))
+        cuts.append((low, high))
+        last = _where(pieces, 0)
+        inside = [piece for piece in pieces if piece[0] is not None and low < piece[0] < high]
+        _, slope, icept = next(p for p in reversed(pieces) if p[0] is None or p[0] <= low)
+        pieces = [(None, 0, -lam), (low, slope, icept), *inside, (high, 0, lam)]
+    v = [last]
+    for low, high in reversed(cuts[:-1]):
+        v.append(min(max(v[-1], low), high))
+    return v[::-1]
+
+
+def _where(pieces, level):
+    """Where the increasing function of `pieces` has the value `level`."""
+    for j, (_, slope, icept) in enumerate(pieces):
+        at = (level - icept) / slope
+        if j + 1 == len(pieces) or at <= pieces[j + 1][0]:
+            return at
+    raise AssertionError
+
+
+def tv_objective(y, w, v, lam):
+    """The sum that total variation denoising minimises, with numbers of any kind."""
+    misfit = sum(c * (a - b) * (a - b) for a, b, c in zip(y, v, w, strict=True)) / 2
+    return misfit + lam * sum(abs(a - b) for a, b in pairwise(v))

@@ -20,10 +20,11 @@ MODULES = sorted(ROOT.rglob("*.py"))
 LAYERS = (
     ("calcore.kernels",),
     ("calcore._validate", "calcore.bounds"),
-    ("calcore.binning", "calcore.perturbation", "calcore.smoothing"),
+    ("calcore.binning", "calcore.perturbation", "calcore.smoothing", "calcore.total_variation"),
     ("calcore.table",),
     ("calcore.results",),
     ("calcore.certificates", "calcore.simulate", "calcore.datasets"),
+    ("calcore.reference",),
     ("calcore.report",),
     ("calcore.files",),
     ("calcore.cli", "calcore.demo"),
@@ -33,6 +34,7 @@ THIRD_PARTY = {"numpy", "scipy"}
 EXTRAS = {
     "calcore.cli": {"typer", "rich", "pyarrow", "click"},
     "calcore.files": {"pyarrow"},
+    "calcore.reference": {"cvxpy"},
     "calcore.simulate": {"pyarrow"},
     "calcore.datasets": {"pyarrow"},
     "calcore.demo": {"rich"},
@@ -132,6 +134,8 @@ def test_public_names() -> None:
         "nadaraya_watson",
         "perturb",
         "quantile_bins",
+        "tv_denoise",
+        "tv_gap",
         "uniform_bins",
     ]
     assert all(getattr(calcore, name) is not None for name in calcore.__all__)

@@ -115,12 +115,21 @@ def _first_values(values: pa.Array | None) -> str:
     return ", ".join(shown(text if len(text) <= 24 else text[:21] + "...") for text in texts)
 
 
+def codable(values: pa.Array) -> pa.Array:
+    """The same values in a type that every Arrow can find the distinct ones of: half floats as floats."""
+    return values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
+
+
+def _distinct(values: pa.Array) -> pa.Array:
+    return codable(values).drop_null().unique()
+
+
 def _is_pair(values: pa.Array) -> bool:
-    return kind_of(values.type) != "other" and 1 <= len(values.drop_null().unique()) <= 2
+    return kind_of(values.type) != "other" and 1 <= len(_distinct(values)) <= 2
 
 
 def _is_01(values: pa.Array) -> bool:
-    return kind_of(values.type) == "bool" or set(values.drop_null().unique().to_pylist()) <= {0, 1}
+    return kind_of(values.type) == "bool" or set(_distinct(values).to_pylist()) <= {0, 1}
 
 
 def _is_score(values: pa.Array) -> bool:
@@ -170,7 +179,7 @@ def read_columns(source: Source, label: str, score: str, groups: str | None = No
 def first_values(source: Source, name: str) -> list[str]:
     """Distinct values among the first rows of a column, as text."""
     values = _first_rows(source, [name])[name]
-    return [str(value) for value in values.drop_null().unique().to_pylist()]
+    return [str(value) for value in _distinct(values).to_pylist()]
 
 
 def _refuse_missing(source: Source, name: str, values: pa.Array, start: int) -> None:

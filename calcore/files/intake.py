@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from calcore._validate import Rows, binary
-from calcore.files.columns import choose_columns, find_column, first_values, read_columns
+from calcore.files.columns import choose_columns, codable, find_column, first_values, read_columns
 from calcore.files.formats import Column, Source, open_source
 from calcore.files.paths import InputError, expand, shown
 from calcore.table import CellTable, ScoreTable, grid_for
@@ -188,7 +188,7 @@ def take_in_groups(
         raise InputError(
             f"column {shown(groups)} must have one type in all files; it has {', '.join(sorted(kinds))}"
         )
-    codes = pa.chunked_array(members).dictionary_encode().combine_chunks()
+    codes = pa.chunked_array(list(map(codable, members))).dictionary_encode().combine_chunks()
     numbers = np.asarray(codes.indices if isinstance(codes, pa.DictionaryArray) else codes.chunk(0).indices)
     labels, scores = held.columns()
     return GroupedRows(labels, scores, numbers, plan.files, plan.label, plan.score, plan.population)

@@ -26,6 +26,7 @@ from oracles import absolute_deviation, absolute_differences, equal_mass_cuts, e
 
 from calcore import BinCounts, CellTable, ScoreTable, certify
 from calcore._validate import binary
+from calcore.certificates.bins import bin_cells
 from calcore.kernels import cells as kernel
 from calcore.kernels.binning import equal_mass, uniform_bins
 from calcore.table import grid_for, grids, score_table, storage, tabulate
@@ -1004,3 +1005,28 @@ def test_tabulate_sorts_a_million_rows_and_counts_more():
     scores[::16] = np.nan
     with pytest.raises(ValueError, match="y_prob must"):
         tabulate(binary(labels, scores))
+
+
+@settings(deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(st.booleans(), st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, 5e-324]))), min_size=1
+    ),
+    n_cells=st.integers(1, 40),
+    grid=st.sampled_from(GRIDS),
+)
+def test_no_mean_leaves_its_range_by_rounding(rows, n_cells, grid):
+    labels, scores = zip(*rows, strict=True)
+    for table in (CellTable(n_cells, grid).update(labels, scores), ScoreTable(labels, scores)):
+        for total in (table.sum_scores, table.sum_squared_error, table.sum_abs_error):
+            assert 0.0 <= total <= len(rows)
+        cuts = np.arange(len(table.cells().n) + 1)
+        bins = bin_cells(table.cells(), cuts)
+        assert np.all((bins.lo <= bins.mean_score) & (bins.mean_score <= bins.hi))
+
+
+def test_wrong_at_zero_in_a_wide_cell():
+    # the offset of a score above 0 rounds up, and the squared errors with it, to more than one each
+    table = CellTable(977, "sqrt").update([1, 1], [0.0, 2.225073858507203e-309])
+    assert table.sum_squared_error == 2.0
+    assert certify(table).upper == 1.0

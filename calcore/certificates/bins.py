@@ -59,7 +59,7 @@ class Bins(NamedTuple):
 
     @property
     def mean_score(self) -> Floats:
-        return self.s / self.n
+        return np.clip(self.s / self.n, self.lo, self.hi)  # as every mean does, its rounding apart
 
     @property
     def mixed(self) -> NDArray[np.bool_]:

@@ -98,19 +98,23 @@ class Table(ABC):
     @property
     def sum_scores(self) -> float:
         """Sum of the scores."""
-        return float(self._summary.cells.s.sum())
+        return self._at_most_n(self._summary.cells.s)
 
     @property
     def sum_squared_error(self) -> float:
         """Sum of (s - y)^2; of a CellTable not below it, but for 2^-46 per row."""
         summary = self._summary
-        return float(np.maximum(summary.squares - 2.0 * summary.hits + summary.cells.k, 0.0).sum())
+        return self._at_most_n(np.maximum(summary.squares - 2.0 * summary.hits + summary.cells.k, 0.0))
 
     @property
     def sum_abs_error(self) -> float:
         """Sum of abs(s - y), which is that of s + y - 2 s y."""
         summary = self._summary
-        return float(np.maximum(summary.cells.s - 2.0 * summary.hits + summary.cells.k, 0.0).sum())
+        return self._at_most_n(np.maximum(summary.cells.s - 2.0 * summary.hits + summary.cells.k, 0.0))
+
+    def _at_most_n(self, parts: NDArray[np.float64]) -> float:
+        """Sum of parts whose true sum is at most n: what rounding put above, it does not mean."""
+        return min(float(parts.sum()), float(self.n))
 
     def cells(self) -> Cells:
         """Return the non-empty cells, by ascending score: read-only arrays, computed once."""

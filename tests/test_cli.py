@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import csv as arrow_csv
+from pyarrow import feather, parquet
 
 import calcore
 from calcore import cli, datasets, simulate
@@ -341,6 +342,38 @@ class TestProcess:
             )
             assert done.stdout.startswith(start)
             assert done.stdout.endswith("\n[]\n")
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            "certify a.parquet",
+            "certify b.parquet --label late --score p --groups g --json",
+            "certify a.csv --grid linear",
+            "certify b.csv --pos-label yes --label late --score p",
+            "certify a.arrow a.npz",
+            "table build a.parquet -o a.table",
+            "simulate --rows 100 -o new.parquet",
+        ],
+    )
+    def test_pandas_waits_for_those_who_ask_for_it(self, words: str) -> None:
+        labels, scores = simulate.rows(50, seed=SEED)
+        truth, text = labels == 1, ["yes" if label else "no" for label in labels]
+        plain = pa.table({"late": truth, "p": scores})
+        parquet.write_table(plain, "a.parquet")
+        parquet.write_table(plain.append_column("g", pa.array(np.arange(50) / 8)), "b.parquet")
+        arrow_csv.write_csv(plain, "a.csv")
+        arrow_csv.write_csv(pa.table({"late": text, "p": scores}), "b.csv")
+        feather.write_feather(plain, "a.arrow")
+        np.savez("a.npz", late=truth, p=scores)
+        code = (
+            "import sys, atexit, calcore.cli;"
+            "atexit.register(lambda: print('pandas' in sys.modules)); calcore.cli.main()"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words.split()], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.endswith("\nFalse\n")
 
     def test_missing_packages_are_named(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         def without(*missing: str) -> None:

@@ -36,6 +36,7 @@ from calcore.files import (
     take_in_groups,
     write_columns,
 )
+from calcore.files.arrays import as_arrow, as_numpy
 from calcore.files.paths import replacing, spare
 
 SEED = 20240612
@@ -192,6 +193,41 @@ class TestFormats:
         Path("a.csv").write_text("y,p\n" + "1,0\n0,1\n" * 30 + "1,0.5\n0,5e-1\n")
         _, scores = read("a.csv", "y", "p")
         assert scores[-3:].tolist() == [1.0, 0.5, 0.5]
+
+    @pytest.mark.parametrize("dtype", [*"?bhilBHILefd", ">i4", ">f8"])
+    @given(data=st.data())
+    def test_arrow_and_numpy_by_their_memory(self, dtype: str, data: st.DataObject) -> None:
+        values = np.array(data.draw(st.lists(st.integers(0, 100), max_size=40))).astype(dtype)
+        start, stop = sorted(data.draw(st.tuples(*2 * [st.integers(0, len(values))])))
+        native = values.astype(values.dtype.newbyteorder("="))
+        arrow = as_arrow(values)
+        assert arrow.equals(pa.array(native))
+        assert as_arrow(values[start:stop]).equals(pa.array(native[start:stop]))
+        back = as_numpy(arrow.slice(start, stop - start))
+        assert back.dtype == native.dtype
+        assert back.tolist() == native[start:stop].tolist()
+        assert not back.flags.writeable
+
+    @pytest.mark.parametrize("dtype", ["i1", "u8", "f2", "f8"])
+    def test_numbers_are_lent_not_copied(self, dtype: str) -> None:
+        values = np.arange(100).astype(dtype)
+        arrow = as_arrow(values)
+        back = as_numpy(arrow.slice(7, 50))
+        assert np.shares_memory(back, values)
+        owned = pa.array(list(range(9)), arrow.type) if dtype != "f2" else arrow
+        lent = as_numpy(owned)
+        del owned, arrow
+        assert lent[8] == 8  # the memory stays as long as what is lent
+
+    def test_buffers_as_arrow_allows_them(self) -> None:
+        unaligned = pa.py_buffer(b"x" + np.arange(4.0).tobytes() + b"rest").slice(1)
+        assert as_numpy(pa.Array.from_buffers(pa.float64(), 4, [None, unaligned])).tolist() == [0, 1, 2, 3]
+        for kind in (pa.float64(), pa.bool_()):
+            assert as_numpy(pa.Array.from_buffers(kind, 0, [None, None])).tolist() == []
+        behind_a_null = pa.array([None, 1.0, 2.0]).slice(1)
+        assert as_numpy(behind_a_null).tolist() == [1.0, 2.0]
+        with pytest.raises(pa.ArrowInvalid, match="missing"):
+            as_numpy(pa.array([True, None]))
 
     @pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
     def test_arrow_batches_are_views_where_they_can_be(self, compression: str | None) -> None:
@@ -396,6 +432,13 @@ class TestDamage:
             InputError, match=r"^a.npz: column m holds float64 of shape \(2, 2\), not one value per row"
         ):
             read("a.npz", "y", "m")
+
+    @pytest.mark.parametrize("words", [["no", None], [0, None], [False, None]])
+    def test_missing_values_of_a_dictionary(self, words: list[Any]) -> None:
+        labels = pa.DictionaryArray.from_arrays([0, 0, 1, 1], pa.array(words))
+        write_arrow("a.arrow", pa.table({"y": labels, "p": [0.5] * 4}))
+        with pytest.raises(InputError, match=r"^a.arrow: column y has a missing value at data row 3"):
+            read("a.arrow", "y", "p")
 
     def test_columns_of_other_types_are_named(self) -> None:
         write_arrow("a.arrow", pa.table({"y": pa.array([[1], [0]]), "p": [0.5, 0.5]}))

@@ -6,7 +6,7 @@ Parquet, Arrow IPC (file and stream; Feather version 2 is the file), CSV, NPY an
 `formats` on. Nothing before `intake` knows what a label or a score has to look like: that is for
 `calcore._validate`.
 
-Needs pyarrow (the extra ``cli``).
+`arrays` goes between Arrow and NumPy. Needs pyarrow (the extra ``cli``).
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from calcore.files.arrays import as_arrow, as_numpy
 from calcore.files.formats import Column, Source, kind_of
 from calcore.files.paths import InputError, reading, shown
 
@@ -170,7 +171,7 @@ def read_columns(source: Source, label: str, score: str, groups: str | None = No
             members = None if groups is None else batch.column(groups)
             if members is not None and groups is not None and pa.types.is_floating(members.type):
                 _refuse_nan(source, groups, members, start)
-                members = pa.array(members.to_numpy() + 0.0)  # -0.0, which Arrow tells from 0.0, is 0.0
+                members = as_arrow(as_numpy(members) + 0.0)  # -0.0, which Arrow tells from 0.0, is 0.0
             labels, scores = (_to_numpy(source, name, batch.column(name)) for name in (label, score))
             yield Batch(start, labels, scores, members)
             start += batch.num_rows
@@ -183,13 +184,15 @@ def first_values(source: Source, name: str) -> list[str]:
 
 
 def _refuse_missing(source: Source, name: str, values: pa.Array, start: int) -> None:
+    if pa.types.is_dictionary(values.type) and values.dictionary.null_count:
+        values = values.dictionary_decode()
     if values.null_count:
-        row = start + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False))) + 1
+        row = start + int(np.argmax(as_numpy(values.is_null()))) + 1
         raise InputError(f"{shown(source.path)}: column {shown(name)} has a missing value at data row {row}")
 
 
 def _refuse_nan(source: Source, name: str, values: pa.Array, start: int) -> None:
-    missing = np.isnan(values.to_numpy())
+    missing = np.isnan(as_numpy(values))
     if missing.any():
         row = start + int(np.argmax(missing)) + 1
         raise InputError(f"{shown(source.path)}: column {shown(name)} has a missing value at data row {row}")
@@ -200,14 +203,11 @@ def _to_numpy(source: Source, name: str, values: pa.Array) -> NDArray[Any]:
     if kind == "number":
         return _numbers(values)
     if kind == "bool":
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
-        truth: NDArray[Any] = values.to_numpy(zero_copy_only=False)
-        return truth
+        return as_numpy(values.dictionary_decode() if pa.types.is_dictionary(values.type) else values)
     if kind == "text":
         coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
         words: NDArray[Any] = np.array(coded.dictionary.to_pylist(), dtype=object)
-        labels: NDArray[Any] = words[coded.indices.to_numpy()]
+        labels: NDArray[Any] = words[as_numpy(coded.indices)]
         return labels
     raise InputError(
         f"{shown(source.path)}: column {shown(name)} holds {values.type}, not numbers, truth values or text"
@@ -222,5 +222,4 @@ def _numbers(values: pa.Array, whole: pa.DataType = pa.int64()) -> NDArray[Any]:
         values = values.cast(whole if values.type.scale <= 0 else pa.float64())
     if pa.types.is_null(values.type):
         values = values.cast(pa.float64())
-    numbers: NDArray[Any] = values.to_numpy(zero_copy_only=True)
-    return numbers
+    return as_numpy(values)

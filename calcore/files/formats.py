@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
 from pyarrow import ipc, parquet
 
+from calcore.files.arrays import as_arrow
 from calcore.files.paths import InputError, reading, reason, shown, suffix_of
 
 __all__ = ["BATCH_ROWS", "Column", "Source", "kind_of", "open_source"]
@@ -305,7 +306,7 @@ class _Npy(Source):
             part = array[start : start + rows]
             columns = [part[name] if array.dtype.names else part[:, int(name)] for name in names]
             self.progress = min(1.0, (start + rows) / len(array))
-            yield pa.record_batch([_to_arrow(column) for column in columns], names=list(names))
+            yield pa.record_batch([as_arrow(column) for column in columns], names=list(names))
             _forget(array.base)
 
 
@@ -355,7 +356,7 @@ class _Npz(Source):
                     data = stream.read(count * dtype.itemsize)
                     if len(data) < count * dtype.itemsize:
                         raise EOFError("the file ends too early")
-                    parts.append(_to_arrow(np.frombuffer(data, dtype)))
+                    parts.append(as_arrow(np.frombuffer(data, dtype)))
                 self.progress = (start + count) / n
                 yield pa.record_batch(parts, names=list(names))
 
@@ -371,10 +372,6 @@ def _numpy_column(name: str, dtype: np.dtype[Any]) -> Column:
     kinds = {"b": "bool", "i": "number", "u": "number", "f": "number", "U": "text"}
     usable = dtype.itemsize <= 8 or dtype.kind == "U"
     return Column(name, str(dtype), kinds.get(dtype.kind, "other") if usable else "other")
-
-
-def _to_arrow(values: NDArray[Any]) -> pa.Array:
-    return pa.array(np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("=")))
 
 
 def _map(path: str) -> mmap.mmap:

@@ -23,6 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from calcore._validate import Rows, binary
+from calcore.files.arrays import as_numpy
 from calcore.files.columns import choose_columns, codable, find_column, first_values, read_columns
 from calcore.files.formats import Column, Source, open_source
 from calcore.files.paths import InputError, expand, shown
@@ -189,7 +190,7 @@ def take_in_groups(
             f"column {shown(groups)} must have one type in all files; it has {', '.join(sorted(kinds))}"
         )
     codes = pa.chunked_array(list(map(codable, members))).dictionary_encode().combine_chunks()
-    numbers = np.asarray(codes.indices if isinstance(codes, pa.DictionaryArray) else codes.chunk(0).indices)
+    numbers = as_numpy(codes.indices if isinstance(codes, pa.DictionaryArray) else codes.chunk(0).indices)
     labels, scores = held.columns()
     return GroupedRows(labels, scores, numbers, plan.files, plan.label, plan.score, plan.population)
 

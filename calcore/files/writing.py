@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
 from pyarrow import ipc, parquet
 
+from calcore.files.arrays import as_arrow
 from calcore.files.formats import BATCH_ROWS
 from calcore.files.paths import InputError, replacing, shown, suffix_of
 
@@ -78,7 +79,7 @@ def _write_batches(
     blocks: Iterator[Sequence[NDArray[Any]]],
     open_writer: Callable[..., Any],
 ) -> None:
-    batches = (pa.record_batch(list(columns), names=list(names)) for columns in blocks)
+    batches = (pa.record_batch(list(map(as_arrow, columns)), names=list(names)) for columns in blocks)
     first = next(batches)
     with pa.OSFile(part, "wb") as sink, open_writer(sink, first.schema) as writer:
         for batch in chain([first], batches):

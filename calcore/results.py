@@ -38,9 +38,9 @@ class Certificate:
         Bins of the upper bound that won; 0 if none was asked for.
     terms : mapping of str to float
         What the upper bound is made of; the values sum to it before it is clipped at 1. ``plug_in`` is the
-        error measured in the bins, ``bias`` what a bin can hide under the assumption, ``deviation`` the
-        chance in the labels, ``transfer`` the step from the sample's scores to the population. Empty for
-        ``side="lower"``.
+        error measured in bins, windows or folds, ``bias`` what a bin can hide under the assumption,
+        ``denoising`` how far a fit can be from the truth, ``deviation`` the chance in the rows, ``transfer``
+        the step from the sample's scores to the population. Empty for ``side="lower"``.
     table : str
         How the scores were held: "sorted scores", or the number and grid of the cells.
     n_clipped : int
@@ -49,6 +49,10 @@ class Certificate:
         Rows left out because another row of their group was drawn.
     warnings : tuple of str
         What a reader should know before using the numbers.
+    n_folds : int
+        Folds that were fitted and tested; 0 where rows are not split.
+    bandwidth : float or None
+        Half the width of the windows of scores; None where there are none.
     """
 
     lower: float
@@ -67,6 +71,8 @@ class Certificate:
     n_clipped: int = 0
     n_dropped: int = 0
     warnings: tuple[str, ...] = ()
+    n_folds: int = 0
+    bandwidth: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))

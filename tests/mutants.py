@@ -17,6 +17,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 CERTIFICATES = "tests/test_certificates.py"
 THEORY = "tests/test_theory.py"
+PUBLISHED = "tests/test_published.py"
 TABLES = "tests/test_table.py tests/test_kernels_sorting.py tests/test_kernels_deviations.py"
 
 
@@ -34,11 +35,15 @@ BINS = "calcore/certificates/bins.py"
 PLAN = "calcore/certificates/plan.py"
 LOWER = "calcore/certificates/lower.py"
 CERTIFY = "calcore/certificates/__init__.py"
+TV = "calcore/certificates/total_variation.py"
+FOLDS = "calcore/certificates/folds.py"
+SPLIT = "calcore/kernels/folds.py"
 OSCILLATION = "calcore/kernels/oscillation.py"
 SORTING = "calcore/kernels/sorting.py"
 DEVIATIONS = "calcore/kernels/deviations.py"
 BINNING = "calcore/kernels/binning.py"
 BOUNDS = "calcore/bounds.py"
+VALIDATE = "calcore/_validate.py"
 
 _A = "t * base + t * t / 8.0 + nats / n)"
 _B = "(growth(t) - math.expm1(-(t * base + nats / n))) / t"
@@ -167,6 +172,52 @@ MUTANTS = [
     Mutant("form 1: GMD halved", BINS, "/ rows**2)[mixed]", "/ (2.0 * rows**2))[mixed]"),
     Mutant("form 2: slope halved", BINS, "else lipschitz * width", "else 0.5 * lipschitz * width"),
     Mutant("excess: halved for small t", BOUNDS, "t * t * (0.5 + t", "t * t * (0.25 + t"),
+    # the published certificates: folds and tv
+    Mutant("folds: fold share dropped", FOLDS, "delta / used)", "delta)", PUBLISHED),
+    Mutant("folds: drawn from the user's stream", VALIDATE, "[*entropy, _STREAM]", "entropy[0]", PUBLISHED),
+    Mutant(
+        "folds: not shuffled", FOLDS, "generator.shuffle(folds)", "generator.shuffle(folds[:1])", PUBLISHED
+    ),
+    Mutant(
+        "tv: penalty halved",
+        TV,
+        "return math.sqrt((math.log(4.0",
+        "return 0.5 * math.sqrt((math.log(4.0",
+        PUBLISHED,
+    ),
+    Mutant(
+        "tv: delta -> sqrt(delta) in the penalty",
+        TV,
+        "- math.log(delta)) / (8.0",
+        "- 0.5 * math.log(delta)) / (8.0",
+        PUBLISHED,
+    ),
+    Mutant(
+        "tv: union over steps dropped", TV, "math.log(4.0 * (n_distinct - 1))", "math.log(4.0)", PUBLISHED
+    ),
+    Mutant("tv: TVB halved", TV, "return math.sqrt(2.0 *", "return 0.5 * math.sqrt(2.0 *", PUBLISHED),
+    Mutant("tv: mean noise dropped", TV, "variation + mean)", "variation)", PUBLISHED),
+    Mutant("tv: PTB dropped", TV, '"transfer": wiggle', '"transfer": 0.0 * wiggle', PUBLISHED),
+    Mutant("tv: PTB without V", TV, "wiggle = variation +", "wiggle =", PUBLISHED),
+    Mutant(
+        "tv: PTB without the fit's variation", TV, "float(np.abs(np.diff(fitted)).sum())", "0.0", PUBLISHED
+    ),
+    Mutant("tv: deviation halved", TV, '"deviation": empirical', '"deviation": 0.5 * empirical', PUBLISHED),
+    Mutant("tv: shares at all of delta", TV, "Shares(0.5, 0.375, 0.125)", "Shares(1.0, 1.0, 1.0)", PUBLISHED),
+    Mutant(
+        "tv: tested on the training rows",
+        SPLIT,
+        "if folds[end] == fold:",
+        "if folds[end] != fold:",
+        PUBLISHED,
+    ),
+    Mutant(
+        "tv: labels inside a tie seen",
+        SPLIT,
+        "while end < keys.size and keys[end] >> 1 == keys[start] >> 1:",
+        "while end < keys.size and keys[end] == keys[start]:",
+        PUBLISHED,
+    ),
     # inversion of kl
     Mutant(
         "kl: delta -> sqrt(delta)",

@@ -10,15 +10,19 @@ import numpy as np
 from calcore import _validate
 from calcore.bounds import kl_upper
 from calcore.certificates.bins import Running, Smoothness, Table
+from calcore.certificates.bound import Bound
 from calcore.certificates.lower import binned_lower
 from calcore.certificates.plan import Planner
-from calcore.certificates.plugin import NO_ASSUMPTION, SHARES, Upper, plug_in_upper
+from calcore.certificates.plugin import NO_ASSUMPTION, SHARES, plug_in_upper
+from calcore.certificates.total_variation import tv_upper
 from calcore.results import Certificate
 from calcore.table import CellTable, ScoreTable, tabulate
 
 __all__ = ["certify"]
 
-_METHODS = ("auto", "plugin")
+_METHODS = ("auto", "plugin", "tv")
+_PUBLISHED = {"tv": ("variation", "lipschitz", "perturbed")}  # and the assumptions that each can use
+_ROW_METHODS = ("tv",)
 _PARTS = {"both": (0.25, 0.75), "upper": (0.0, 1.0), "lower": (1.0, 0.0)}  # of delta, below and above
 _BRIER = 0.05  # part of delta that pays for the bound of the Brier score
 
@@ -29,7 +33,7 @@ def certify(
     *,
     delta: float = 0.05,
     side: Literal["both", "upper", "lower"] = "both",
-    method: Literal["auto", "plugin"] = "auto",
+    method: Literal["auto", "plugin", "tv"] = "auto",
     variation: float | None = None,
     lipschitz: float | None = None,
     perturbed: float | None = None,
@@ -123,27 +127,29 @@ def certify(
     delta = _validate.probability(delta, "delta")
     _validate.choice(side, "side", ("both", "upper", "lower"))
     _validate.choice(method, "method", _METHODS)
-    smooth, words = _assumption(variation, lipschitz, perturbed)
-    _validate.whole_number(n_folds, "n_folds", low=2)
+    smooth, words = (
+        _published_assumption(method, variation, lipschitz, perturbed)
+        if method in _PUBLISHED
+        else _assumption(variation, lipschitz, perturbed)
+    )
+    folds = _validate.whole_number(n_folds, "n_folds", low=2)
     generator = _validate.generator(0 if rng is None else rng)
-    table, n_dropped = _table(y_true, y_prob, groups, pos_label, generator)
+    table, n_dropped = _table(y_true, y_prob, groups, pos_label, generator, method in _ROW_METHODS)
 
     # One upper bound of the Brier score serves both ends; its share of delta is paid once.
     brier = kl_upper(table.sum_squared_error / table.n, -math.log(_BRIER * delta) / table.n)
     below, above = ((1.0 - _BRIER) * delta * part for part in _PARTS[side])
     running = Running.of(table.cells())
     lower = binned_lower(running, below, brier) if below > 0.0 else 0.0
-    upper, n_bins, terms, notes = 1.0, 0, {}, []
+    upper, bound, terms, notes = 1.0, Bound({}), {}, []
     if above > 0.0:
-        bound, words = _upper(table, running, above, brier, smooth, words)
-        n_bins = bound.n_bins
-        terms = {
-            "plug_in": bound.plug_in,
-            "bias": bound.bias,
-            "deviation": bound.deviation.sample,
-            "transfer": bound.deviation.transfer,
-        }
-        upper = min(1.0, sum(terms.values()))
+        if method in _PUBLISHED:
+            assert smooth is not None
+            bound = _published(method, table, above, smooth, folds, generator)
+        else:
+            bound, words = _plug_in(table, running, above, brier, smooth, words)
+        terms = dict(bound.terms)
+        upper = min(1.0, bound.value)
         if lower > upper:
             fault = "an event of small probability" if words == "none" else "the assumption is false"
             notes.append(
@@ -157,18 +163,20 @@ def certify(
         upper=upper,
         delta=delta,
         side=side,
-        method="plugin",
+        method=method if method in _PUBLISHED else "plugin",
         assumption=words if above > 0.0 else "none",
         n=table.n,
         n_positive=table.n_positive,
         mean_score=min(1.0, table.sum_scores / table.n),
         base_rate=table.n_positive / table.n,
-        n_bins=n_bins,
+        n_bins=bound.n_bins,
         terms=terms,
         table=table.describe(),
         n_clipped=table.n_clipped,
         n_dropped=n_dropped,
         warnings=tuple(notes + _warnings(table, n_dropped)),
+        n_folds=bound.n_folds,
+        bandwidth=bound.bandwidth,
     )
 
 
@@ -189,14 +197,44 @@ def _assumption(
     if perturbed is not None:
         h = _validate.positive_number(perturbed, "perturbed")
         slope = min(slope, 0.5 / h)
-        words.append(f"scores are perturbed with the sech law of width {_exactly(h)}, in use as here")
+        words.append(
+            f"scores are perturbed with the sech law of width {_exactly(h)}, "
+            "and the deployed model must perturb its scores too"
+        )
     if variation is None and lipschitz is None and perturbed is None:
         return None, ""
     return Smoothness(v, slope), "; ".join(words) or "none"
 
 
+def _published_assumption(
+    method: str, variation: float | None, lipschitz: float | None, perturbed: float | None
+) -> tuple[Smoothness | None, str]:
+    """The assumption of a published method, which uses every one that it is given or refuses it."""
+    values = {"variation": variation, "lipschitz": lipschitz, "perturbed": perturbed}
+    given = [name for name, value in values.items() if value is not None]
+    usable = _PUBLISHED[method]
+    for name in given:
+        if name not in usable:
+            raise ValueError(f"{name} must be left out: method={method!r} uses {' or '.join(usable)}")
+    if len(given) > 1:
+        raise ValueError(
+            f"{given[1]} must be left out beside {given[0]}: method={method!r} uses one assumption"
+        )
+    if not given:
+        given, variation = ["variation"], 1.0
+    smooth, words = _assumption(variation, lipschitz, perturbed)
+    if words == "none":
+        raise ValueError(f"{given[0]} must be finite: method={method!r} needs an assumption; got inf")
+    return smooth, words
+
+
 def _table(
-    y_true: Any, y_prob: Any, groups: Any, pos_label: Any, generator: np.random.Generator
+    y_true: Any,
+    y_prob: Any,
+    groups: Any,
+    pos_label: Any,
+    generator: np.random.Generator,
+    every_row: bool,
 ) -> tuple[Table, int]:
     if isinstance(y_true, ScoreTable | CellTable):
         for name, value in (("y_prob", y_prob), ("groups", groups), ("pos_label", pos_label)):
@@ -206,19 +244,37 @@ def _table(
                 )
         if y_true.n == 0:
             raise ValueError("y_true must hold at least one row; got an empty table")
+        if every_row and isinstance(y_true, CellTable):
+            raise ValueError(
+                "y_true must hold single rows for this method, and a CellTable does not keep them: "
+                "pass arrays or a ScoreTable, or use method='auto'"
+            )
         return y_true, 0
     if y_prob is None:
         raise TypeError("y_prob is missing: certify(y_true, y_prob) takes labels and scores, or one table")
     rows = _validate.binary(y_true, y_prob, pos_label=pos_label)
+    made = ScoreTable.from_rows if every_row else tabulate
     if groups is None:
-        return tabulate(rows), 0
+        return made(rows), 0
     kept = _validate.group_rows(groups, len(rows), generator)
-    return tabulate(rows.take(kept)), len(rows) - kept.size
+    return made(rows.take(kept)), len(rows) - kept.size
 
 
-def _upper(
+def _published(
+    method: str,
+    table: Table,
+    delta: float,
+    smooth: Smoothness,
+    n_folds: int,
+    generator: np.random.Generator,
+) -> Bound:
+    assert isinstance(table, ScoreTable)
+    return tv_upper(table, min(smooth.variation, smooth.lipschitz), delta, n_folds, generator)
+
+
+def _plug_in(
     table: Table, running: Running, delta: float, brier: float, smooth: Smoothness | None, words: str
-) -> tuple[Upper, str]:
+) -> tuple[Bound, str]:
     """The plug-in bound under the assumption given; if none was, under the mildest that is worth it."""
     planner = Planner(table.cells(), running, delta)
     shares = NO_ASSUMPTION if smooth == Smoothness() else SHARES
@@ -229,7 +285,14 @@ def _upper(
         if atoms is not None and 2 * atoms.n_bins <= table.n and atoms.expected <= 2.0 * plan.expected:
             plan, smooth, words = atoms, Smoothness(), "none"
     fine = planner.equal_mass(4 * plan.n_bins, smooth)
-    return plug_in_upper(table, running, plan, fine, smooth, delta, brier, shares), words
+    upper = plug_in_upper(table, running, plan, fine, smooth, delta, brier, shares)
+    terms = {
+        "plug_in": upper.plug_in,
+        "bias": upper.bias,
+        "deviation": upper.deviation.sample,
+        "transfer": upper.deviation.transfer,
+    }
+    return Bound(terms, upper.n_bins), words
 
 
 def _variation_in_words(v: float) -> str:

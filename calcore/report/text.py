@@ -34,6 +34,16 @@ _TERMS = {
     "contradiction": "the lower end refutes the assumption",
 }
 
+_TERMS_OF = {
+    "tv": {
+        "plug_in": "distance of scores from a fit to the other rows",
+        "denoising": "how far the fit can be from the truth",
+        "deviation": "chance in the rows that test the fit",
+        "transfer": "from the rows of the fit to the population",
+    },
+}
+"""Where a method means something else by a term."""
+
 
 class ScoreBin(NamedTuple):
     """Consecutive scores: their range, how many rows, their mean and the share of positive labels."""
@@ -203,6 +213,8 @@ _SIDES = {
 
 
 def _bins_used(c: Certificate) -> str:
+    if c.n_folds:
+        return f"{c.n_folds} folds, "
     if c.n_bins == 0:
         return ""
     return "every row for itself, " if c.n_bins == c.n else f"{c.n_bins:,} bins, "
@@ -216,12 +228,13 @@ def _terms_text(c: Certificate, width: int) -> str:
     total = sum(c.terms.values())
     digits = _digits(total) + 1
     names = max(len(name) for name in (*c.terms, "upper bound"))
+    meanings = _TERMS | _TERMS_OF.get(c.method, {})
     lines = ["The upper end is the sum of"]
     for name, value in c.terms.items():
         if value == 0.0 and name != "plug_in":
             continue
         line = f"  {name:<{names}}  {value:>{digits + 3}.{digits}f}"
-        meaning = _TERMS.get(name, "")
+        meaning = meanings.get(name, "")
         lines.append(f"{line}  {meaning}" if meaning and len(line) + len(meaning) + 2 <= width else line)
     clipped = "  (no calibration error exceeds 1)" if total > 1.0 else ""
     lines.append(

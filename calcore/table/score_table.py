@@ -88,6 +88,13 @@ class ScoreTable(Table):
         return self._n_clipped
 
     @property
+    def keys(self) -> NDArray[np.int64]:
+        """Rows by ascending score, one read-only int64 each: see `calcore.kernels.sorting`."""
+        keys = self._keys.view()
+        keys.flags.writeable = False
+        return keys
+
+    @property
     def scores(self) -> NDArray[np.float64]:
         return self._pool()[0]
 

@@ -38,15 +38,18 @@ CERTIFY = "calcore/certificates/__init__.py"
 TV = "calcore/certificates/total_variation.py"
 FOLDS = "calcore/certificates/folds.py"
 SPLIT = "calcore/kernels/folds.py"
+NW = "calcore/certificates/windows.py"
+SLIDING = "calcore/kernels/sliding.py"
 OSCILLATION = "calcore/kernels/oscillation.py"
 SORTING = "calcore/kernels/sorting.py"
 DEVIATIONS = "calcore/kernels/deviations.py"
+AVERAGING = "calcore/kernels/averaging.py"
 BINNING = "calcore/kernels/binning.py"
 BOUNDS = "calcore/bounds.py"
 VALIDATE = "calcore/_validate.py"
 
-_A = "t * base + t * t / 8.0 + nats / n)"
-_B = "(growth(t) - math.expm1(-(t * base + nats / n))) / t"
+_A = "t * base + spread * t * t / 8.0 + nats / n)"
+_B = "0.25 * phi * surplus + nats / n"
 _C = "return 2.0 * t / root, nats + "
 _NOISE = "error -= binomial_noise("
 _KL = "if kl_bernoulli(q, middle) <= nats:"
@@ -59,8 +62,8 @@ _CHORD = "total += n[j] * max(at_low, at_high)"
 
 MUTANTS = [
     # deviations of the plug-in bound
-    Mutant("(a): deviation halved", DEVIATION, _A, "t * base + t * t / 32.0 + nats / n / 4)"),
-    Mutant("(a): delta -> sqrt(delta)", DEVIATION, _A, "t * base + t * t / 8.0 + nats / n / 2)"),
+    Mutant("(a): deviation halved", DEVIATION, _A, "t * base + spread * t * t / 32.0 + nats / n / 4)"),
+    Mutant("(a): delta -> sqrt(delta)", DEVIATION, _A, "t * base + spread * t * t / 8.0 + nats / n / 2)"),
     Mutant("(b): deviation halved", DEVIATION, "return phi * brier * (", "return 0.25 * phi * brier * ("),
     Mutant("(b): delta -> sqrt(delta)", DEVIATION, _B, _B.replace("nats / n", "nats / n / 2")),
     Mutant("(c): deviation halved", DEVIATION, _C, "return 4.0 * t / root, nats + "),
@@ -90,9 +93,25 @@ MUTANTS = [
         "return error / table.n, 0.0",
     ),
     Mutant("form 1: bias halved", BINS, "0.5 * float((rows[order] *", "0.25 * float((rows[order] *"),
-    Mutant("form 1: worst jump halved", BINS, "level += 2.0 * left", "level += 1.0 * left"),
-    Mutant("form 1: jumps at cuts only", BINS, "inside * (slope - inside * bend), 0.0)", "0.0, 0.0)"),
-    Mutant("form 1: rows outside dropped", BINS, "error = float(np.delete", "error = 0.0 * float(np.delete"),
+    Mutant("form 1: worst jump halved", AVERAGING, "level[i] += 2.0 * before", "level[i] += 1.0 * before"),
+    Mutant("form 1: jumps at cuts only", AVERAGING, "most += place *", "most += 0.0 * place *"),
+    Mutant("form 1: rows outside dropped", BINS, "error = sum(float(", "error = sum(0.0 * float("),
+    Mutant(
+        "form 1: a cell's rows all in one bin", AVERAGING, "rate[b] * (inside / (right - left))", "rate[b]"
+    ),
+    Mutant("form 1: a mark inside a cell not a segment", AVERAGING, "cut[cell] = True", "cut[cell] |= False"),
+    Mutant(
+        "form 1: large cells averaged, their jumps forgotten",
+        BINS,
+        "errors[np.searchsorted(average.cuts, parts.bare)] = ",
+        "_ = ",
+    ),
+    Mutant(
+        "form 1: variation not charged",
+        BINS,
+        "hidden = smooth.variation * average.worst_jump if",
+        "hidden = average.worst_jump if",
+    ),
     Mutant("form 1: smallest bins first", BINS, "np.argsort(-rows", "np.argsort(rows"),
     Mutant("form 1: slope halved", BINS, "2.0 * np.minimum(0.5, smooth", "np.minimum(0.5, smooth"),
     Mutant("form 2: spread dropped", BINS, "total = float(spread[bins.mixed].sum())", "total = 0.0"),
@@ -156,18 +175,18 @@ MUTANTS = [
         "smooth, words = Smoothness(variation=0.5)",
     ),
     # cells that hold a range of scores
-    Mutant("cells: a mixed cell taken for an atom", BINS, "np.where(cells.hi > cells.lo, rows, one)", "one"),
+    Mutant("cells: a mixed cell taken for an atom", BINS, "np.where(hi > lo, s + ", "np.where(hi < lo, s + "),
     Mutant(
         "cells: positives at the upper end",
         BINS,
-        "cells.k * (1.0 - 2.0 * cells.lo)",
-        "cells.k * (1.0 - 2.0 * cells.hi)",
+        "k * (1.0 - 2.0 * lo)",
+        "k * (1.0 - 2.0 * hi)",
     ),
     Mutant(
         "cells: no jump inside one",
-        BINS,
-        "mixed = cells.hi[self.cuts[1:] - 1] > cells.lo[self.cuts[:-1]]",
-        "mixed = np.diff(self.cuts) > 1",
+        AVERAGING,
+        "if hi[cuts[i + 1] - 1] > lo[cuts[i]] and",
+        "if cuts[i + 1] > cuts[i] + 1 and",
     ),
     Mutant("form 1: GMD halved", BINS, "/ rows**2)[mixed]", "/ (2.0 * rows**2))[mixed]"),
     Mutant("form 2: slope halved", BINS, "else lipschitz * width", "else 0.5 * lipschitz * width"),
@@ -216,6 +235,58 @@ MUTANTS = [
         SPLIT,
         "while end < keys.size and keys[end] >> 1 == keys[start] >> 1:",
         "while end < keys.size and keys[end] == keys[start]:",
+        PUBLISHED,
+    ),
+    # the published certificates: nw
+    Mutant(
+        "nw: plug-in without the empty windows",
+        SLIDING,
+        "error, rest = two_sum(error, 1.0)",
+        "error, rest = two_sum(error, 0.0)",
+        PUBLISHED,
+    ),
+    Mutant("nw: bias dropped", NW, "base = (error + hidden) / n", "base = error / n", PUBLISHED),
+    Mutant(
+        "nw: bias halved",
+        SLIDING,
+        "hidden, rest = two_sum(hidden, most)",
+        "hidden, rest = two_sum(hidden, 0.5 * most)",
+        PUBLISHED,
+    ),
+    Mutant("nw: curvature halved", SLIDING, "bent + 0.5 * curvature", "bent + 0.25 * curvature", PUBLISHED),
+    Mutant("nw: shift forgotten", SLIDING, "bent = slope * (", "bent = 0.0 * (", PUBLISHED),
+    Mutant("nw: distances rounded down", SLIDING, "(near / rows) + unit", "(near / rows) - unit", PUBLISHED),
+    Mutant(
+        "nw: surplus of the weights dropped", NW, "surplus=surplus, reach", "surplus=0.0, reach", PUBLISHED
+    ),
+    Mutant("nw: reach of the weights dropped", NW, "reach=REACH)", "reach=1.0)", PUBLISHED),
+    Mutant("nw: every level at all of delta", NW, "share * delta, brier", "delta, brier", PUBLISHED),
+    Mutant("nw: Brier score halved", NW, "share * delta, brier", "share * delta, 0.5 * brier", PUBLISHED),
+    Mutant("(a): surplus dropped", DEVIATION, "spread = 1.0 + surplus", "spread = 1.0", PUBLISHED),
+    Mutant("(b): surplus dropped", DEVIATION, "0.25 * phi * surplus + nats / n", "nats / n", PUBLISHED),
+    Mutant("nw-folds: noise halved", NW, "0.5 * noise / rows", "0.25 * noise / rows", PUBLISHED),
+    Mutant("nw-folds: deviation halved", NW, "math.sqrt(0.5 * nats", "0.5 * math.sqrt(0.5 * nats", PUBLISHED),
+    Mutant(
+        "nw-folds: delta -> sqrt(delta)",
+        NW,
+        "nats = math.log(2.0) - math.log(delta)",
+        "nats = 0.5 * (math.log(2.0) - math.log(delta))",
+        PUBLISHED,
+    ),
+    Mutant("nw-folds: two events at all of delta", NW, "nats = math.log(2.0) - ", "nats = -", PUBLISHED),
+    Mutant("nw-folds: transfer dropped", NW, "kl_upper(base, nats / rows) - base if", "0.0 if", PUBLISHED),
+    Mutant(
+        "nw-folds: tested on the fitted rows",
+        NW,
+        "np.where(tested, np.uint8(TESTED), np.uint8(FITTED))",
+        "np.where(tested, np.uint8(3), np.uint8(FITTED))",
+        PUBLISHED,
+    ),
+    Mutant(
+        "nw: bandwidth sees labels",
+        NW,
+        "variance = at * (1.0 - at)",
+        "variance = (cells.k / cells.n)[own]",
         PUBLISHED,
     ),
     # inversion of kl

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 
@@ -13,10 +14,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from calcore import CellTable, ScoreTable, certificates, certify
+from calcore import CellTable, ScoreTable, auroc_loss, certificates, certify, perturb
 from calcore.certificates import folds as folds_of
 from calcore.certificates import total_variation as tv
+from calcore.certificates import windows as nw
+from calcore.certificates.deviation import bernstein, sub_gaussian
 from calcore.kernels import folds as split
+from calcore.kernels import sliding
 
 Floats = NDArray[np.float64]
 ROUNDING = 1e-12
@@ -241,6 +245,345 @@ def test_tv_is_what_its_definition_says(
     assert f"total variation <= {variation:g}" in c.assumption
 
 
+# --- nw: THEORY 5.2, term by term
+
+BOTH = sliding.FITTED | sliding.TESTED
+
+
+def clumped_scores(rng: np.random.Generator, n: int) -> Floats:
+    """Ties, clusters and gaps, ascending."""
+    kind = rng.integers(4)
+    if kind == 0:
+        s = rng.random(n)
+    elif kind == 1:
+        s = rng.integers(0, 8, n) / 7
+    elif kind == 2:
+        s = np.clip(rng.choice([0.1, 0.11, 0.7], n) + rng.normal(0, 0.01, n), 0, 1)
+    else:
+        s = rng.beta(0.2, 3, n)
+    return np.sort(s)
+
+
+def inside(s: Floats, b: float) -> NDArray[np.bool_]:
+    return np.abs(s[:, None] - s[None, :]) <= b
+
+
+def worst_hidden(s: Floats, near: NDArray[np.bool_], slope: float, curvature: float) -> Floats:
+    """The smaller of the two bounds of |mean of eta - eta| for each window, at most 1."""
+    d = s[None, :] - s[:, None]
+    size = np.maximum(near.sum(axis=1), 1)
+    mean, square = (near * np.abs(d)).sum(axis=1) / size, (near * d * d).sum(axis=1) / size
+    bent = np.full(s.size, np.inf)
+    if curvature < math.inf:
+        bent = slope * np.abs((near * d).sum(axis=1)) / size + 0.5 * curvature * square
+    return np.minimum(1.0, np.minimum(slope * mean, bent))
+
+
+@pytest.mark.kernels
+def test_windows_by_definition() -> None:
+    rng = np.random.default_rng(20)
+    for _ in range(120):
+        n = int(rng.integers(1, 60))
+        s = clumped_scores(rng, n)
+        y = rng.integers(0, 2, n)
+        table = ScoreTable(y, s)
+        y = table.keys & 1
+        roles = rng.choice([1, 2, 3], n).astype(np.uint8) if rng.random() < 0.7 else np.full(n, 3, np.uint8)
+        b = float(rng.choice([0.0, 2.0**-20, 0.01, 0.125, 0.3, 1.0]))
+        slope, curvature = float(rng.choice([0.5, 3.0])), float(rng.choice([4.0, math.inf]))
+        unit = sliding.unit_for(b, n)
+        sizes = np.empty(n, np.uint32)
+        error, hidden, noise = sliding.window_errors(table.keys, roles, b, unit, slope, curvature, sizes)
+        fitted, tested = (roles & 1) > 0, (roles & 2) > 0
+        near = inside(s, b) & fitted
+        size = near.sum(axis=1)
+        assert sizes.tolist() == size.tolist()
+        some = tested & (size > 0)
+        rate = (near @ y)[some] / size[some]
+        assert error == pytest.approx(np.abs(s[some] - rate).sum() + (tested & (size == 0)).sum(), abs=1e-12)
+        assert noise == pytest.approx((1 / np.sqrt(size[some])).sum(), abs=1e-12)
+        exact = worst_hidden(s, near, slope, curvature)[some].sum()
+        step = 2.0 * unit * slope + (4.0 * unit * b * curvature if curvature < math.inf else 0.0)
+        assert exact * (1 - 1e-12) <= hidden <= exact + n * step + 1e-12
+        weight = (inside(s, b)[:, some] / size[some]).sum(axis=1)[fitted]
+        squares, excess = sliding.window_weights(table.keys, roles, b, sizes)
+        assert squares == pytest.approx((weight**2).sum(), rel=1e-12, abs=1e-12)
+        assert excess == pytest.approx(np.maximum(weight**2 - 1, 0).sum(), abs=1e-11)
+
+
+@given(
+    scores=st.lists(
+        st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.25, 0.5, 1.0])), min_size=1, max_size=40
+    ),
+    b=st.sampled_from([0.0, 1e-3, 0.25, 0.5, 1.0]),
+)
+def test_weights_are_at_most_two(scores: list[float], b: float) -> None:
+    near = inside(np.sort(scores), b)
+    weight = (near / near.sum(axis=1)[:, None]).sum(axis=0)
+    assert weight.sum() == pytest.approx(len(scores))
+    assert weight.max() <= nw.REACH + ROUNDING
+    assert np.maximum(weight**2 - 1, 0).mean() <= nw.LEVELS[-1][0] + ROUNDING
+
+
+def test_weights_come_near_two() -> None:
+    """One row between two crowds that do not see each other: its label is in all averages."""
+    s = np.repeat([0.25, 0.5, 0.75], [500, 1, 500])
+    near = inside(s, 0.25)
+    assert (near / near.sum(axis=1)[:, None]).sum(axis=0).max() > 1.99
+
+
+def test_levels_share_delta() -> None:
+    assert sum(part for _, part in nw.LEVELS) == pytest.approx(1.0)
+    assert [level for level, _ in nw.LEVELS] == sorted(level for level, _ in nw.LEVELS)
+
+
+def test_moment_generating_function_of_weighted_noise() -> None:
+    """E exp(t sum w eps) <= exp(phi(2t)/4 (sum sigma^2 + n surplus / 4)) and exp(t^2 (1 + surplus) n / 8)."""
+    rng = np.random.default_rng(21)
+    tightest = 0.0
+    for _ in range(400):
+        n = int(rng.integers(1, 9))
+        eta, w = rng.random(n) ** rng.choice([1, 8]), rng.uniform(-2, 2, n)
+        t = 10 ** rng.uniform(-2, 0.5)
+        log_mgf = float(np.log(eta * np.exp(t * w * (1 - eta)) + (1 - eta) * np.exp(-t * w * eta)).sum())
+        surplus = float(np.maximum(w * w - 1, 0).mean())
+        variance = float((eta * (1 - eta)).sum())
+        assert log_mgf <= t * t * (1 + surplus) * n / 8 + ROUNDING
+        assert log_mgf <= (math.exp(2 * t) - 1 - 2 * t) / 4 * (variance + n * surplus / 4) + ROUNDING
+        tightest = max(tightest, log_mgf / (t * t * (1 + surplus) * n / 8))
+    assert tightest > 0.9
+
+
+def deviation_by_roots(
+    base: float, n: int, delta: float, brier: float, surplus: float, reach: float
+) -> float:
+    """The smaller of (a) and (b) in implicit form."""
+    cost = math.log(1 / delta) / n
+
+    def sub_gaussian_mgf(t: float, x: float) -> float:
+        return (1 + surplus) * t * t / 8 + t * x + math.log1p(x * math.expm1(-t))
+
+    def bennett_mgf(t: float, x: float) -> float:
+        phi = oracles.phi(reach * t) / reach**2
+        v = phi / 4
+        inside = 1 - t * x + phi * (math.expm1(v) / v) * brier
+        return phi * surplus / 4 + t * x + math.log(max(inside, 1e-300))
+
+    def end(mgf) -> float:
+        def deviation(x: float) -> float:
+            return oracles.least_over_t(lambda t: (mgf(t, min(x, 1.0)) + cost) / t, high=3.0)
+
+        return oracles.upper_end(base, deviation)
+
+    return min(end(sub_gaussian_mgf), end(bennett_mgf))
+
+
+@pytest.mark.parametrize(
+    ("base", "n", "brier", "surplus", "reach"),
+    [
+        (0.05, 2000, 0.17, 0.1, 2.0),
+        (0.02, 10000, 0.01, 0.4, 2.0),
+        (0.1, 500, 0.2, 0.0, 1.0),
+        (0.3, 800, 0.24, 1.5, 2.0),
+    ],
+)
+def test_deviations_with_a_surplus(base: float, n: int, brier: float, surplus: float, reach: float) -> None:
+    nats = math.log(1 / 0.03)
+    ours = min(
+        base + sub_gaussian(base, n, nats, surplus).total,
+        base + bernstein(base, n, nats, brier, surplus, reach).total,
+    )
+    assert ours == pytest.approx(deviation_by_roots(base, n, 0.03, brier, surplus, reach), abs=2e-6)
+
+
+def slow_nw(
+    y: Floats, s: Floats, b: float, slope: float, curvature: float, delta: float, brier: float
+) -> Floats:
+    """Plug-in, bias, and all chance terms together, from the matrix written out."""
+    n = s.size
+    near = inside(s, b)
+    a = near / near.sum(axis=1)[:, None]
+    weight = a.sum(axis=0)
+    surplus = np.maximum(weight**2 - 1, 0).mean()
+    level, share = next((level, share) for level, share in nw.LEVELS if surplus <= level)
+    plug = np.abs(s - a @ y).mean()
+    bias = worst_hidden(s, near, slope, curvature).mean()
+    end = deviation_by_roots(plug + bias, n, share * delta, brier, level, 2.0)
+    return np.array([plug, bias, end - plug - bias])
+
+
+NW_ASSUMPTIONS = [
+    ({"lipschitz": 1.0}, 1.0, math.inf),
+    ({"lipschitz": 20.0}, 20.0, math.inf),
+    ({"perturbed": 0.1}, 5.0, 50.0),
+    ({"perturbed": 0.1, "lipschitz": 2.0}, 2.0, 50.0),
+]
+
+
+@pytest.mark.parametrize(("options", "slope", "curvature"), NW_ASSUMPTIONS)
+@pytest.mark.parametrize("n", [60, 700])
+def test_nw_is_what_its_definition_says(options, slope: float, curvature: float, n: int) -> None:
+    rng = np.random.default_rng([22, n])
+    s = np.sort(rng.beta(1, 3, n))
+    y = (rng.random(n) < s).astype(float)
+    c = certify(y, s, method="nw", side="upper", delta=0.1, **options)
+    assert c.bandwidth is not None
+    brier = oracles.kl_end(float(((s - y) ** 2).mean()), math.log(1 / 0.005) / n, upper=True)
+    plug, bias, chance = slow_nw(y, s, c.bandwidth, slope, curvature, 0.95 * 0.1, brier)
+    assert c.terms["plug_in"] == pytest.approx(plug, abs=1e-12)
+    assert bias * (1 - 1e-12) <= c.terms["bias"] <= bias * (1 + 1e-4)
+    assert c.terms["deviation"] + c.terms["transfer"] == pytest.approx(chance, abs=1e-5)
+    assert (c.method, c.n_folds, c.n_bins) == ("nw", 0, 0)
+
+
+def slow_nw_folds(
+    y: Floats, s: Floats, folds: NDArray[np.uint32], b: float, slope: float, curvature: float, delta: float
+) -> Floats:
+    k = int(folds.max()) + 1
+    terms = []
+    for fold in range(k):
+        part = delta / k
+        tested = folds == fold
+        near = (inside(s, b) & ~tested)[tested]
+        size = near.sum(axis=1)
+        rows = size.size
+        some = size > 0
+        rate = (near @ y)[some] / size[some]
+        plug = (np.abs(s[tested][some] - rate).sum() + (~some).sum()) / rows
+        bias = worst_hidden(s, inside(s, b) & ~tested, slope, curvature)[tested][some].sum() / rows
+        weight = (near[some] / size[some, None]).sum(axis=0) / rows
+        deviation = (0.5 / np.sqrt(size[some])).sum() / rows
+        deviation += math.sqrt(math.log(2 / part) * (weight**2).sum() / 2)
+        base = plug + bias + deviation
+        end = oracles.kl_end(base, math.log(2 / part) / rows, upper=True) if base < 1 else base
+        terms.append([plug, bias, deviation, end - base])
+    return np.mean(terms, axis=0)
+
+
+@pytest.mark.parametrize(("options", "slope", "curvature"), NW_ASSUMPTIONS)
+@pytest.mark.parametrize(("n", "n_folds"), [(30, 3), (500, 5)])
+def test_nw_folds_is_what_its_definition_says(
+    monkeypatch, options, slope: float, curvature: float, n: int, n_folds: int
+) -> None:
+    rng = np.random.default_rng([23, n])
+    s = np.sort(rng.beta(1, 3, n))
+    y = (rng.random(n) < s).astype(float)
+    folds = folds_of.draw_folds(n, n_folds, rng)
+    monkeypatch.setattr(folds_of, "draw_folds", lambda *_: folds)
+    c = certify(y, s, method="nw-folds", side="upper", delta=0.1, n_folds=n_folds, **options)
+    assert c.bandwidth is not None
+    slow = slow_nw_folds(y, s, folds, c.bandwidth, slope, curvature, 0.95 * 0.1)
+    assert list(c.terms) == ["plug_in", "bias", "deviation", "transfer"]
+    assert list(c.terms.values()) == pytest.approx(slow.tolist(), abs=2e-4)
+    assert c.terms["plug_in"] == pytest.approx(slow[0], abs=1e-12)
+    assert c.terms["deviation"] == pytest.approx(slow[2], abs=1e-12)
+    assert (c.method, c.n_folds) == ("nw-folds", n_folds)
+
+
+def test_mean_noise_of_averages_over_all_labels() -> None:
+    """Mean over tested rows of |sum w eps|: its mean and its upper tail, exactly."""
+    rng = np.random.default_rng(24)
+    labels = label_vectors(9)
+    for _ in range(40):
+        eta = rng.choice([np.full(9, 0.5), rng.random(9)])
+        near = rng.random((6, 9)) < rng.choice([0.2, 0.6])
+        size = near.sum(axis=1)
+        w = near[size > 0] / size[size > 0, None]
+        if not w.size:
+            continue
+        noise = np.abs((labels - eta) @ w.T).mean(axis=1)
+        law = law_of_labels(labels, eta)
+        mean = (0.5 / np.sqrt(size[size > 0])).mean()
+        assert law @ noise <= mean + ROUNDING
+        c = w.mean(axis=0)
+        for delta in (0.5, 0.1, 0.01):
+            assert law @ (noise > mean + math.sqrt(math.log(1 / delta) * (c @ c) / 2)) <= delta
+    assert np.abs(np.array([0.0, 1.0]) - 0.5).mean() == 0.5  # one fair label: the mean is attained
+
+
+def perturbed_eta(rng: np.random.Generator, s: Floats, h: float) -> Floats:
+    """The calibration function of scores perturbed with the sech law, a few groups of scores underneath."""
+    groups = int(rng.integers(2, 5))
+    t, eta, mass = rng.random(groups), rng.choice([0.0, 1.0, 0.5], groups), rng.dirichlet(np.ones(groups))
+    kernel = mass / np.cosh(np.clip((s[:, None] - t) / h, -300, 300))
+    return (kernel @ eta) / np.maximum(kernel.sum(axis=1), 1e-300)
+
+
+def test_bias_covers_every_smooth_function() -> None:
+    """Windows of random scores: eta of slope L, and of perturbed scores, near the bound for some."""
+    rng = np.random.default_rng(25)
+    tightest = {"slope": 0.0, "perturbed": 0.0}
+    for _ in range(150):
+        s = np.sort(rng.random(80)) * rng.choice([0.3, 1.0])
+        b = float(rng.choice([0.02, 0.1]))
+        near = inside(s, b)
+        a = near / near.sum(axis=1)[:, None]
+        table = ScoreTable(np.zeros(80), s)
+        sizes = np.empty(80, np.uint32)
+        for kind, (slope, curvature) in {"slope": (1.0, math.inf), "perturbed": (5.0, 50.0)}.items():
+            if kind == "slope":
+                signs = rng.choice([1.0, rng.choice([-1.0, 1.0])], 79)
+                eta = np.clip(np.r_[0.0, np.cumsum(signs * np.diff(s))], 0, 1)
+            else:
+                eta = perturbed_eta(rng, s, 0.1)
+            moved = float(np.abs(eta - a @ eta).sum())
+            _, hidden, _ = sliding.window_errors(
+                table.keys, np.full(80, BOTH, np.uint8), b, sliding.unit_for(b, 80), slope, curvature, sizes
+            )
+            assert moved <= hidden + ROUNDING
+            tightest[kind] = max(tightest[kind], moved / hidden)
+    assert tightest["slope"] > 0.4  # one sign inside a window hides less than both bounds together
+    assert tightest["perturbed"] > 0.4
+
+
+@pytest.mark.parametrize("method", ["nw", "nw-folds"])
+def test_bandwidth_is_chosen_without_labels(method: str) -> None:
+    rng = np.random.default_rng(26)
+    for s in (rng.random(500), rng.beta(0.2, 20, 500), rng.integers(0, 9, 500) / 8):
+        seen = {
+            certify(y, s, method=method, lipschitz=2, side="upper").bandwidth
+            for y in (np.zeros(500), np.ones(500), rng.random(500) < s, s > 0.5)
+        }
+        assert len(seen) == 1
+
+
+def test_bandwidth_is_near_the_best() -> None:
+    """Medians over samples: the planned width costs at most 5 % more than the best of its grid."""
+    rng = np.random.default_rng(27)
+    n = 5000
+    tables = []
+    for _ in range(5):
+        s = rng.random(n)
+        tables.append(ScoreTable(rng.random(n) < s, s))
+
+    def median() -> float:
+        return float(np.median([nw.nw_upper(table, 1.0, math.inf, 0.05, 0.18).value for table in tables]))
+
+    planned, best = median(), math.inf
+    for k in range(2, 20):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(nw, "bandwidth_for", lambda *_, k=k, **__: 2.0 ** (-0.5 * k))
+            best = min(
+                best, float(np.median([nw.nw_upper(t, 1.0, math.inf, 0.05, 0.18).value for t in tables]))
+            )
+    assert planned <= 1.05 * best
+
+
+@pytest.mark.parametrize("options", [{"lipschitz": 5.0}, {"lipschitz": 1e300}, {"perturbed": 1e-160}])
+def test_steep_functions_are_averaged_over_ties_alone(options) -> None:
+    rng = np.random.default_rng(28)
+    s = rng.integers(0, 5, 2000) / 4
+    y = rng.random(2000) < 1 - s
+    if "perturbed" in options:
+        s = rng.random(2000)
+    c = certify(y, s, method="nw", side="upper", **options)
+    if "lipschitz" in options:
+        assert c.terms["bias"] == 0.0
+        assert c.upper < 0.7
+    else:
+        assert c.bandwidth == 0.0
+
+
 # --- coverage
 
 
@@ -275,6 +618,29 @@ def test_tv_covers(world) -> None:
     assert misses <= allowed_misses(runs, delta)
 
 
+def wave(rng: np.random.Generator, n: int) -> tuple[Floats, Floats, float]:
+    """eta swings around the diagonal with slope 3, at about the noise of a window."""
+    s = rng.random(n)
+    eta = np.clip(s + 0.1 * np.sin(20 * s), 0, 1)
+    grid = (np.arange(100_000) + 0.5) / 100_000
+    error = np.abs(np.clip(grid + 0.1 * np.sin(20 * grid), 0, 1) - grid).mean()
+    return (rng.random(n) < eta).astype(float), s, float(error)
+
+
+@pytest.mark.parametrize("method", ["nw", "nw-folds"])
+@pytest.mark.parametrize("world", [upside_down, two_atoms, never, wave], ids=lambda w: w.__name__)
+def test_nw_covers(world, method: str) -> None:
+    rng = np.random.default_rng(30)
+    runs, delta, misses = 150, 0.3, 0
+    slope = {"two_atoms": 50.0, "wave": 3.0}.get(world.__name__, 1.0)  # two atoms: windows of one score
+    for _ in range(runs):
+        y, s, error = world(rng, 300)
+        misses += (
+            certify(y, s, delta=delta, side="upper", method=method, lipschitz=slope).upper < error - 1e-12
+        )
+    assert misses <= allowed_misses(runs, delta)
+
+
 # --- what may be given, and what is printed
 
 
@@ -297,7 +663,28 @@ def test_what_tv_assumes() -> None:
         certify(y, s, method="tv", variation=math.inf)
 
 
-@pytest.mark.parametrize("method", ["tv"])
+@pytest.mark.parametrize("method", ["nw", "nw-folds"])
+def test_what_nw_assumes(method: str) -> None:
+    rng = np.random.default_rng(14)
+    s = rng.random(300)
+    y = rng.random(300) < s
+    with pytest.raises(ValueError, match=r"^lipschitz or perturbed must be given: method='nw"):
+        certify(y, s, method=method)
+    with pytest.raises(
+        ValueError, match=r"^variation must be left out: method='nw.*' uses lipschitz or perturbed"
+    ):
+        certify(y, s, method=method, variation=1)
+    with pytest.raises(ValueError, match=r"^lipschitz must be finite"):
+        certify(y, s, method=method, lipschitz=math.inf)
+    assert (
+        certify(y, s, method=method, lipschitz=3).assumption == "eta, the true rate by score, is 3-Lipschitz"
+    )
+    both = certify(y, s, method=method, lipschitz=3, perturbed=0.1).assumption
+    assert "3-Lipschitz; scores are perturbed with the sech law of width 0.1" in both
+    assert "must perturb its scores too" in both
+
+
+@pytest.mark.parametrize("method", ["tv", "nw", "nw-folds"])
 def test_a_cell_table_has_no_rows_to_split(method: str) -> None:
     table = CellTable().update([0, 1], [0.2, 0.7])
     with pytest.raises(
@@ -312,20 +699,25 @@ def test_more_than_a_million_rows_are_kept() -> None:
     assert certify(np.arange(n) % 2, s, method="tv", n_folds=2).table == "sorted scores"
 
 
-@pytest.mark.parametrize("method", ["tv"])
+@pytest.mark.parametrize("method", ["tv", "nw", "nw-folds"])
 def test_ends_share_delta(method: str) -> None:
     rng = np.random.default_rng(12)
     s = rng.random(3000)
     y = rng.random(3000) < s**3
-    both = certify(y, s, method=method, delta=0.1)
+    how = {"method": method} | ({} if method == "tv" else {"lipschitz": 3})
+    both = certify(y, s, delta=0.1, **how)
     assert both.lower == certify(y, s, delta=0.1).lower > 0.0
-    upper = certify(y, s, method=method, side="upper", delta=0.075)
-    assert upper.terms == pytest.approx(both.terms, rel=1e-12)
-    assert certify(y, s, method=method, side="lower").terms == {}
+    upper = certify(y, s, side="upper", delta=0.075, **how)
+    near = (
+        {"abs": 3e-4} if method == "nw" else {"rel": 1e-12}
+    )  # its Brier score is bounded at a share of delta
+    assert upper.terms == pytest.approx(both.terms, **near)
+    assert certify(y, s, side="lower", **how).terms == {}
 
 
 SEEDED = {
     "tv": {"method": "tv", "n_folds": 2},
+    "nw-folds": {"method": "nw-folds", "n_folds": 2, "lipschitz": 1},
     "groups": {"groups": np.repeat(np.arange(500), 2)},
 }
 
@@ -334,23 +726,37 @@ SEEDED = {
 def test_draws_are_not_those_of_the_user(monkeypatch, options) -> None:
     """Scores from default_rng(0) and rng=0: the fold, or the row kept, says nothing about the score.
 
-    With equal streams rows of low scores would be in one fold. Ranks are compared at 1e-6.
+    With equal streams rows of low scores could be in one fold. Ranks are compared at 1e-6, and streams too.
     """
     n = 1000
+    users = np.random.default_rng(0).random(20)
     s = np.random.default_rng(0).random(n)
     y = np.random.default_rng(0).random(n) < s
     drawn: list[NDArray] = []
     for module, name in ((folds_of, "draw_folds"), (certificates._validate, "group_rows")):
         original = getattr(module, name)
-        monkeypatch.setattr(
-            module, name, lambda *given, original=original: drawn.append(original(*given)) or drawn[-1]
-        )
+
+        def spy(*given, original=original):
+            assert not np.any(copy.deepcopy(given[2]).random(20) == users)
+            drawn.append(original(*given))
+            return drawn[-1]
+
+        monkeypatch.setattr(module, name, spy)
     certify(y, s, rng=0, **options)
     (draw,) = drawn
     chosen = np.isin(np.arange(n), draw) if "groups" in options else draw == 0
     values = s if "groups" in options else np.sort(s)
     assert stats.mannwhitneyu(values[chosen], values[~chosen]).pvalue > 1e-6
     assert 0.45 < values[chosen].mean() < 0.55
+
+
+def test_perturbing_is_not_the_users_draw() -> None:
+    """Scores and draws from seed 0: the move of a score is not a function of the score."""
+    s = 0.3 + 0.4 * np.random.default_rng(0).random(2000)
+    moved = perturb(s, 2.0**-7, rng=0) - s
+    assert abs(stats.spearmanr(s, moved).statistic) < 6 / math.sqrt(2000)
+    loss = auroc_loss(np.arange(2000) % 2, s, 2.0**-7, n_draws=2, rng=0)
+    assert loss.loss < 0.01
 
 
 def test_the_same_call_gives_the_same_interval() -> None:
@@ -384,6 +790,11 @@ SCORES = st.one_of(
             {"method": "tv"},
             {"method": "tv", "variation": 0.0, "n_folds": 2},
             {"method": "tv", "variation": 1e300, "n_folds": 2**50},
+            {"method": "nw", "lipschitz": 0},
+            {"method": "nw", "lipschitz": 40.0},
+            {"method": "nw", "lipschitz": 1e300},
+            {"method": "nw-folds", "lipschitz": 1.0, "n_folds": 2},
+            {"method": "nw-folds", "lipschitz": 1e-300, "n_folds": 100},
         ]
     ),
 )

@@ -15,14 +15,19 @@ from calcore.certificates.lower import binned_lower
 from calcore.certificates.plan import Planner
 from calcore.certificates.plugin import NO_ASSUMPTION, SHARES, plug_in_upper
 from calcore.certificates.total_variation import tv_upper
+from calcore.certificates.windows import nw_folds_upper, nw_upper
 from calcore.results import Certificate
 from calcore.table import CellTable, ScoreTable, tabulate
 
 __all__ = ["certify"]
 
-_METHODS = ("auto", "plugin", "tv")
-_PUBLISHED = {"tv": ("variation", "lipschitz", "perturbed")}  # and the assumptions that each can use
-_ROW_METHODS = ("tv",)
+_METHODS = ("auto", "plugin", "tv", "nw", "nw-folds")
+_PUBLISHED = {  # and the assumptions that each can use
+    "tv": ("variation", "lipschitz", "perturbed"),
+    "nw": ("lipschitz", "perturbed"),
+    "nw-folds": ("lipschitz", "perturbed"),
+}
+_ROW_METHODS = ("tv", "nw", "nw-folds")
 _PARTS = {"both": (0.25, 0.75), "upper": (0.0, 1.0), "lower": (1.0, 0.0)}  # of delta, below and above
 _BRIER = 0.05  # part of delta that pays for the bound of the Brier score
 
@@ -33,7 +38,7 @@ def certify(
     *,
     delta: float = 0.05,
     side: Literal["both", "upper", "lower"] = "both",
-    method: Literal["auto", "plugin", "tv"] = "auto",
+    method: Literal["auto", "plugin", "tv", "nw", "nw-folds"] = "auto",
     variation: float | None = None,
     lipschitz: float | None = None,
     perturbed: float | None = None,
@@ -145,7 +150,8 @@ def certify(
     if above > 0.0:
         if method in _PUBLISHED:
             assert smooth is not None
-            bound = _published(method, table, above, smooth, folds, generator)
+            curvature = math.inf if perturbed is None else 0.5 / float(perturbed) / float(perturbed)
+            bound = _published(method, table, above, brier, smooth, curvature, folds, generator)
         else:
             bound, words = _plug_in(table, running, above, brier, smooth, words)
         terms = dict(bound.terms)
@@ -216,7 +222,9 @@ def _published_assumption(
     for name in given:
         if name not in usable:
             raise ValueError(f"{name} must be left out: method={method!r} uses {' or '.join(usable)}")
-    if len(given) > 1:
+    if not given and "variation" not in usable:
+        raise ValueError(f"lipschitz or perturbed must be given: method={method!r} needs one of them")
+    if len(given) > 1 and not method.startswith("nw"):
         raise ValueError(
             f"{given[1]} must be left out beside {given[0]}: method={method!r} uses one assumption"
         )
@@ -264,12 +272,19 @@ def _published(
     method: str,
     table: Table,
     delta: float,
+    brier: float,
     smooth: Smoothness,
+    curvature: float,
     n_folds: int,
     generator: np.random.Generator,
 ) -> Bound:
+    slope = smooth.lipschitz
     assert isinstance(table, ScoreTable)
-    return tv_upper(table, min(smooth.variation, smooth.lipschitz), delta, n_folds, generator)
+    if method == "tv":
+        return tv_upper(table, min(smooth.variation, slope), delta, n_folds, generator)
+    if method == "nw":
+        return nw_upper(table, slope, curvature, delta, brier)
+    return nw_folds_upper(table, slope, curvature, delta, n_folds, generator)
 
 
 def _plug_in(

@@ -27,31 +27,40 @@ class Deviation(NamedTuple):
         return self.sample + self.transfer
 
 
-def sub_gaussian(base: float, n: int, nats: float) -> Deviation:
-    """Deviation (a): averages with ``||A' sign||^2 <= n``, such as projections."""
+def sub_gaussian(base: float, n: int, nats: float, surplus: float = 0.0) -> Deviation:
+    """Deviation (a): averages with ``||A' sign||^2 <= (1 + surplus) n``; projections have no surplus."""
+    spread = 1.0 + surplus
 
     def bound(log_t: float) -> float:
         t = math.exp(log_t)
-        return math.expm1(-(t * base + t * t / 8.0 + nats / n)) / math.expm1(-t)
+        return math.expm1(-(t * base + spread * t * t / 8.0 + nats / n)) / math.expm1(-t)
 
     total = minimise(bound, *_range_of_t(n, nats)) - base
-    return _split(total, math.sqrt(0.5 * nats / n))
+    return _split(total, math.sqrt(0.5 * spread * nats / n))
 
 
-def bernstein(base: float, n: int, nats: float, brier: float) -> Deviation:
-    """Deviation (b): weights in [-1, 1]; `brier` is an upper bound of the population's E(S - Y)^2."""
+def bernstein(
+    base: float, n: int, nats: float, brier: float, surplus: float = 0.0, reach: float = 1.0
+) -> Deviation:
+    """Deviation (b): weights in [-reach, reach] whose squares exceed 1 by at most `surplus` on average.
 
-    def growth(t: float) -> float:
-        phi = excess(t)
-        return phi * brier * (math.expm1(phi / 4.0) / (phi / 4.0))
+    `brier` is an upper bound of the population's E(S - Y)^2.
+    """
+
+    def growth(t: float) -> tuple[float, float]:
+        phi = excess(reach * t) / (reach * reach)
+        v = min(0.25 * phi, 300.0)  # beyond that the bound is far above 1 anyway
+        return phi * brier * (math.expm1(v) / v), 0.25 * phi * surplus + nats / n
 
     def bound(log_t: float) -> float:
         t = math.exp(log_t)
-        return (growth(t) - math.expm1(-(t * base + nats / n))) / t
+        growing, cost = growth(t)
+        return (growing - math.expm1(-(t * base + cost))) / t
 
     def sample(log_t: float) -> float:
         t = math.exp(log_t)
-        return (math.log1p(growth(t)) + nats / n) / t
+        growing, cost = growth(t)
+        return (math.log1p(growing) + cost) / t
 
     search = _range_of_t(n, nats)
     return _split(minimise(bound, *search) - base, minimise(sample, *search))
@@ -93,11 +102,21 @@ def _split(total: float, sample: float) -> Deviation:
 
 
 def smallest_deviation(
-    base: float, n: int, delta: float, brier: float, *, sign_weights: bool = False
+    base: float,
+    n: int,
+    delta: float,
+    brier: float,
+    *,
+    sign_weights: bool = False,
+    surplus: float = 0.0,
+    reach: float = 1.0,
 ) -> Deviation:
     """The smallest of the deviations that hold for one average; no union, each is fixed at the truth."""
     nats = -math.log(delta)
-    options = [sub_gaussian(base, n, nats), bernstein(base, n, nats, brier)]
+    options = [
+        sub_gaussian(base, n, nats, surplus),
+        bernstein(base, n, nats, brier, surplus, reach),
+    ]
     if sign_weights:
         options.append(signs(base, n, nats))
     return min(options, key=lambda option: option.total)

@@ -41,6 +41,14 @@ _TERMS_OF = {
         "deviation": "chance in the rows that test the fit",
         "transfer": "from the rows of the fit to the population",
     },
+    "nw": {
+        "plug_in": "distance of scores from the rates in their windows",
+        "bias": "what a window can hide, given the assumption",
+    },
+    "nw-folds": {
+        "plug_in": "distance of scores from the rates in their windows",
+        "bias": "what a window can hide, given the assumption",
+    },
 }
 """Where a method means something else by a term."""
 

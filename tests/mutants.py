@@ -39,6 +39,7 @@ TV = "calcore/certificates/total_variation.py"
 FOLDS = "calcore/certificates/folds.py"
 SPLIT = "calcore/kernels/folds.py"
 NW = "calcore/certificates/windows.py"
+BUCKETS = "calcore/certificates/buckets.py"
 SLIDING = "calcore/kernels/sliding.py"
 OSCILLATION = "calcore/kernels/oscillation.py"
 SORTING = "calcore/kernels/sorting.py"
@@ -288,6 +289,33 @@ MUTANTS = [
         "variance = at * (1.0 - at)",
         "variance = (cells.k / cells.n)[own]",
         PUBLISHED,
+    ),
+    # the published certificates: buckets
+    Mutant("buckets: union over bins dropped", BUCKETS, "math.log(2.0 * n.size)", "math.log(2.0)", PUBLISHED),
+    Mutant(
+        "buckets: deviation halved",
+        BUCKETS,
+        "np.sqrt(nats / (2.0 * n))",
+        "0.5 * np.sqrt(nats / (2.0 * n))",
+        PUBLISHED,
+    ),
+    Mutant(
+        "buckets: delta -> sqrt(delta)",
+        BUCKETS,
+        "math.log(2.0 * n.size) - math.log(delta)",
+        "math.log(2.0 * n.size) - 0.5 * math.log(delta)",
+        PUBLISHED,
+    ),
+    Mutant(
+        "buckets: bias dropped", BUCKETS, "(spread + difference)[mixed]", "(0.0 * spread)[mixed]", PUBLISHED
+    ),
+    Mutant(
+        "buckets: spread of scores forgotten", BUCKETS, "(spread + difference)", "(difference)", PUBLISHED
+    ),
+    Mutant("buckets: difference halved", BUCKETS, "slope * (table", "0.5 * slope * (table", PUBLISHED),
+    Mutant("buckets: transfer dropped", BUCKETS, "kl_upper(base, nats) - base if", "0.0 if", PUBLISHED),
+    Mutant(
+        "buckets: both events at all of delta", BUCKETS, "nats = (math.log(2.0) - ", "nats = (-", PUBLISHED
     ),
     # inversion of kl
     Mutant(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from calcore import CellTable, ScoreTable, auroc_loss, certificates, certify, perturb
+from calcore.certificates import buckets
 from calcore.certificates import folds as folds_of
 from calcore.certificates import total_variation as tv
 from calcore.certificates import windows as nw
@@ -584,6 +585,108 @@ def test_steep_functions_are_averaged_over_ties_alone(options) -> None:
         assert c.bandwidth == 0.0
 
 
+# --- buckets: THEORY 5.3, term by term
+
+
+def slow_buckets(y: Floats, s: Floats, m: int, slope: float, delta: float) -> Floats:
+    """Terms with m bins of equal width, empty ones left out."""
+    n = s.size
+    where = np.floor(s * m).astype(int)
+    parts = [np.flatnonzero(where == j) for j in np.unique(where)]
+    nats = math.log(2 * len(parts) / (delta / 2))
+    terms = np.zeros(4)
+    for part in parts:
+        size, x = part.size, s[part]
+        spread = np.abs(x - x.mean()).sum()
+        difference = np.abs(x[:, None] - x[None, :]).sum() / size
+        both = spread + min(slope * difference, size / 2) if np.ptp(x) > 0 else 0.0
+        terms[:3] += [abs((x - y[part]).sum()), both, size * min(1.0, math.sqrt(nats / (2 * size)))]
+    terms[:3] /= n
+    base = terms[:3].sum()
+    terms[3] = oracles.kl_end(base, math.log(2 / delta) / n, upper=True) - base if base < 1 else 0.0
+    return terms
+
+
+@pytest.mark.parametrize("slope", [0.5, 3.0, 200.0])
+@pytest.mark.parametrize("n", [1, 40, 900])
+def test_buckets_are_what_their_definition_says(n: int, slope: float) -> None:
+    rng = np.random.default_rng([40, n])
+    s = np.sort(rng.choice([rng.beta(1, 2, n), rng.integers(0, 6, n) / 8]))
+    y = (rng.random(n) < s).astype(float)
+    c = certify(y, s, method="buckets", side="upper", lipschitz=slope, delta=0.1)
+    assert list(c.terms) == ["plug_in", "bias", "deviation", "transfer"]
+    expected = [
+        slow_buckets(y, s, m, slope, 0.95 * 0.1)
+        for m in sorted({round(2 ** (k / 2)) for k in range(41)})
+        if np.unique(np.floor(s * m)).size == c.n_bins
+    ]
+    assert any(list(c.terms.values()) == pytest.approx(terms.tolist(), abs=1e-9) for terms in expected)
+    assert (c.method, c.n_folds, c.bandwidth) == ("buckets", 0, None)
+    if n == 900:  # the number of bins is a good one
+        free = [slow_buckets(y, s, m, slope, 0.95 * 0.1).sum() for m in range(1, 200)]
+        assert c.upper <= 1.1 * min(free)
+
+
+def test_buckets_hold_in_all_bins_at_once() -> None:
+    """Exact probability that some bin's rate is further off than Hoeffding's bound for all of them says."""
+    tightest = 0.0
+    for sizes in ([1], [3, 8], [5] * 6, [20] * 3):
+        for eta in (0.5, 0.05):
+            for delta in (0.5, 0.05):
+                fine = 1.0
+                half = 1.0
+                for size in sizes:
+                    law = oracles.poisson_binomial([eta] * size)
+                    off = np.abs(np.arange(size + 1) / size - eta)
+                    bound = math.sqrt(math.log(2 * len(sizes) / delta) / (2 * size))
+                    fine *= law[off <= bound].sum()
+                    half *= law[off <= 0.5 * bound].sum()
+                assert 1 - fine <= delta
+                tightest = max(tightest, (1 - half) / delta)
+    assert tightest > 1  # half of it would not do
+    n = np.array([3.0, 8.0])
+    each = np.sqrt(math.log(2 * 2 / 0.05) / (2 * n))
+    assert buckets.deviation(n, 0.05) == pytest.approx((n * each.clip(max=1)).sum() / 11)
+
+
+def test_buckets_hide_no_more_than_they_say() -> None:
+    """mean |s - eta| <= binned error of the true rates + hidden, on rows and on cells, near it for some."""
+    rng = np.random.default_rng(41)
+    tightest = 0.0
+    for _ in range(100):
+        s, slope = np.sort(rng.random(60)), float(rng.choice([1.0, 4.0]))
+        moves = slope * np.diff(s) * rng.choice([1.0, rng.choice([-1.0, 1.0])], 59)
+        eta = np.clip(1.0 - np.r_[0.0, np.cumsum(moves)], 0, 1)
+        for table in (ScoreTable(np.zeros(60), s), CellTable(9).update(np.zeros(60), s)):
+            cells = table.cells()
+            cuts = buckets.cuts_of(cells.lo, int(rng.integers(1, 9)))
+            edges = np.concatenate([[0], np.cumsum(cells.n)])[cuts]
+            binned = sum(abs((s - eta)[a:b].sum()) for a, b in itertools.pairwise(edges)) / 60
+            hidden = buckets.hidden(table, cuts, slope)
+            assert np.abs(s - eta).mean() <= binned + hidden + 1e-9
+            tightest = max(tightest, (np.abs(s - eta).mean() - binned) / hidden)
+    assert tightest > 0.3
+
+
+def test_buckets_of_cells() -> None:
+    rng = np.random.default_rng(42)
+    s = rng.random(50_000)
+    y = rng.random(50_000) < s
+    rows, cells = (
+        certify(table, method="buckets", lipschitz=1, side="upper").upper
+        for table in (ScoreTable(y, s), CellTable().update(y, s))
+    )
+    assert rows == pytest.approx(cells, rel=1e-3)
+
+
+def test_buckets_see_no_labels() -> None:
+    rng = np.random.default_rng(43)
+    s = rng.beta(1, 5, 2000)
+    labellings = (np.zeros(2000), np.ones(2000), rng.random(2000) < s, s > 0.2)
+    seen = [certify(y, s, method="buckets", lipschitz=1, side="upper") for y in labellings]
+    assert len({(c.n_bins, c.terms["bias"], c.terms["deviation"]) for c in seen}) == 1
+
+
 # --- coverage
 
 
@@ -627,9 +730,9 @@ def wave(rng: np.random.Generator, n: int) -> tuple[Floats, Floats, float]:
     return (rng.random(n) < eta).astype(float), s, float(error)
 
 
-@pytest.mark.parametrize("method", ["nw", "nw-folds"])
+@pytest.mark.parametrize("method", ["nw", "nw-folds", "buckets"])
 @pytest.mark.parametrize("world", [upside_down, two_atoms, never, wave], ids=lambda w: w.__name__)
-def test_nw_covers(world, method: str) -> None:
+def test_windows_and_buckets_cover(world, method: str) -> None:
     rng = np.random.default_rng(30)
     runs, delta, misses = 150, 0.3, 0
     slope = {"two_atoms": 50.0, "wave": 3.0}.get(world.__name__, 1.0)  # two atoms: windows of one score
@@ -663,15 +766,15 @@ def test_what_tv_assumes() -> None:
         certify(y, s, method="tv", variation=math.inf)
 
 
-@pytest.mark.parametrize("method", ["nw", "nw-folds"])
-def test_what_nw_assumes(method: str) -> None:
+@pytest.mark.parametrize("method", ["nw", "nw-folds", "buckets"])
+def test_what_windows_and_buckets_assume(method: str) -> None:
     rng = np.random.default_rng(14)
     s = rng.random(300)
     y = rng.random(300) < s
-    with pytest.raises(ValueError, match=r"^lipschitz or perturbed must be given: method='nw"):
+    with pytest.raises(ValueError, match=r"^lipschitz or perturbed must be given: method='"):
         certify(y, s, method=method)
     with pytest.raises(
-        ValueError, match=r"^variation must be left out: method='nw.*' uses lipschitz or perturbed"
+        ValueError, match=r"^variation must be left out: method='.*' uses lipschitz or perturbed"
     ):
         certify(y, s, method=method, variation=1)
     with pytest.raises(ValueError, match=r"^lipschitz must be finite"):
@@ -679,6 +782,11 @@ def test_what_nw_assumes(method: str) -> None:
     assert (
         certify(y, s, method=method, lipschitz=3).assumption == "eta, the true rate by score, is 3-Lipschitz"
     )
+    if method == "buckets":
+        with pytest.raises(ValueError, match=r"^perturbed must be left out beside lipschitz"):
+            certify(y, s, method=method, lipschitz=3, perturbed=0.1)
+        assert "must perturb its scores too" in certify(y, s, method=method, perturbed=0.1).assumption
+        return
     both = certify(y, s, method=method, lipschitz=3, perturbed=0.1).assumption
     assert "3-Lipschitz; scores are perturbed with the sech law of width 0.1" in both
     assert "must perturb its scores too" in both
@@ -699,7 +807,7 @@ def test_more_than_a_million_rows_are_kept() -> None:
     assert certify(np.arange(n) % 2, s, method="tv", n_folds=2).table == "sorted scores"
 
 
-@pytest.mark.parametrize("method", ["tv", "nw", "nw-folds"])
+@pytest.mark.parametrize("method", ["tv", "nw", "nw-folds", "buckets"])
 def test_ends_share_delta(method: str) -> None:
     rng = np.random.default_rng(12)
     s = rng.random(3000)
@@ -790,6 +898,8 @@ SCORES = st.one_of(
             {"method": "tv"},
             {"method": "tv", "variation": 0.0, "n_folds": 2},
             {"method": "tv", "variation": 1e300, "n_folds": 2**50},
+            {"method": "buckets", "lipschitz": 0},
+            {"method": "buckets", "lipschitz": 1e300},
             {"method": "nw", "lipschitz": 0},
             {"method": "nw", "lipschitz": 40.0},
             {"method": "nw", "lipschitz": 1e300},

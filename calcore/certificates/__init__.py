@@ -11,6 +11,7 @@ from calcore import _validate
 from calcore.bounds import kl_upper
 from calcore.certificates.bins import Running, Smoothness, Table
 from calcore.certificates.bound import Bound
+from calcore.certificates.buckets import buckets_upper
 from calcore.certificates.lower import binned_lower
 from calcore.certificates.plan import Planner
 from calcore.certificates.plugin import NO_ASSUMPTION, SHARES, plug_in_upper
@@ -21,11 +22,12 @@ from calcore.table import CellTable, ScoreTable, tabulate
 
 __all__ = ["certify"]
 
-_METHODS = ("auto", "plugin", "tv", "nw", "nw-folds")
+_METHODS = ("auto", "plugin", "tv", "nw", "nw-folds", "buckets")
 _PUBLISHED = {  # and the assumptions that each can use
     "tv": ("variation", "lipschitz", "perturbed"),
     "nw": ("lipschitz", "perturbed"),
     "nw-folds": ("lipschitz", "perturbed"),
+    "buckets": ("lipschitz", "perturbed"),
 }
 _ROW_METHODS = ("tv", "nw", "nw-folds")
 _PARTS = {"both": (0.25, 0.75), "upper": (0.0, 1.0), "lower": (1.0, 0.0)}  # of delta, below and above
@@ -38,7 +40,7 @@ def certify(
     *,
     delta: float = 0.05,
     side: Literal["both", "upper", "lower"] = "both",
-    method: Literal["auto", "plugin", "tv", "nw", "nw-folds"] = "auto",
+    method: Literal["auto", "plugin", "tv", "nw", "nw-folds", "buckets"] = "auto",
     variation: float | None = None,
     lipschitz: float | None = None,
     perturbed: float | None = None,
@@ -279,6 +281,8 @@ def _published(
     generator: np.random.Generator,
 ) -> Bound:
     slope = smooth.lipschitz
+    if method == "buckets":
+        return buckets_upper(table, slope, delta)
     assert isinstance(table, ScoreTable)
     if method == "tv":
         return tv_upper(table, min(smooth.variation, slope), delta, n_folds, generator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import copy
 import json
 import math
@@ -603,14 +604,34 @@ def test_threads_stop_at_an_interrupt(monkeypatch):
         table.update(labels, scores, n_threads=2)
     assert len(calls) < 12
     assert not broken_or(table, CellTable(50))
-    monkeypatch.setattr(kernel, "fill", lambda *arguments: (calls.append(2), time.sleep(0.05)))
-    interrupt = signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)
-    timer = threading.Timer(0.03, *interrupt)
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        table.update(labels, scores, n_threads=2)
-    timer.join()
-    assert not broken_or(table, CellTable(50))  # when the signal arrives is the machine's affair
+
+
+def test_threads_stop_at_a_signal_that_does_not_wake_the_main_thread(monkeypatch):
+    """As one does not that comes just before the main thread begins to wait."""
+    labels, scores = simulated(3_000_000, 46)  # 23 blocks
+    table, calls, seen = CellTable(50), iter(range(1, 99)), threading.Event()
+
+    def raising(*_):
+        seen.set()
+        raise KeyboardInterrupt
+
+    def slow(*_):
+        call = next(calls)
+        if call == 4:  # by now the main thread waits
+            _thread.interrupt_main()
+        if call >= 4:
+            seen.wait(1.0)
+        time.sleep(0.05)  # and now it has called off the rest
+
+    monkeypatch.setattr(kernel, "fill", slow)
+    previous = signal.signal(signal.SIGINT, raising)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            table.update(labels, scores, n_threads=2)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert next(calls) < 12
+    assert not broken_or(table, CellTable(50))
 
 
 def test_a_real_interrupt_at_any_time():

@@ -6,7 +6,7 @@ import itertools
 import math
 import os
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Event
 from typing import Any, Self, cast
 
@@ -23,6 +23,10 @@ _MAX_THREADS = 4
 
 _THREADED_ROWS = 500_000
 """Fewer rows are checked first and then added in place: a second table would cost more than it saves."""
+
+_GLANCE = 0.05
+"""Seconds after which the main thread, waiting for others, looks for signals: one that comes just before it
+begins to wait does not wake it, and on Windows none does."""
 
 _CELL_ROWS = 2**31 - 1
 """Rows that one cell can hold: 2^31 offsets of 30 bits, and two counts of 31 bits, fit into 64."""
@@ -267,7 +271,10 @@ class CellTable(Table):
         try:
             with ThreadPoolExecutor(len(parts)) as pool:
                 try:
-                    return sum(pool.map(work, parts))
+                    filling = [pool.submit(work, part) for part in parts]
+                    while wait(filling, _GLANCE).not_done:
+                        pass
+                    return sum(part.result() for part in filling)
                 finally:
                     over.set()  # at an interrupt nobody goes on to another block
         except ValueError:

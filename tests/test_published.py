@@ -55,8 +55,9 @@ def allowed_misses(runs: int, delta: float) -> int:
 # --- folds
 
 
+@pytest.mark.kernels
 def test_folds_are_even_and_leave_none_out() -> None:
-    for n, k in ((2, 5), (7, 3), (100, 4), (10, 10)):
+    for n, k in ((1, 2), (2, 5), (7, 3), (100, 4), (10, 10), (70_000, 3)):
         folds = folds_of.draw_folds(n, k, np.random.default_rng(3))
         sizes = np.bincount(folds)
         assert sizes.size == min(n, k)

@@ -12,14 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calcore.certificates.bound import Bound, mean_of
+from calcore.kernels.folds import deal
 
 Folds = NDArray[np.uint32]
+
+BLOCK = 65_536
+"""Rows dealt at once."""
 
 
 def draw_folds(n: int, n_folds: int, generator: np.random.Generator) -> Folds:
     """Number of the fold of each of `n` rows; sizes differ by one at most, and no fold is empty."""
-    folds = np.resize(np.arange(min(n_folds, n), dtype=np.uint32), n)
-    generator.shuffle(folds)
+    k = min(n_folds, n)
+    left = np.full(k, n // k)
+    left[: n % k] += 1
+    folds = np.empty(n, np.uint32)
+    for start in range(0, n, BLOCK):
+        part = folds[start : start + BLOCK]
+        deal(generator.random(part.size), left, part)
     folds.flags.writeable = False
     return folds
 

@@ -13,6 +13,25 @@ from calcore.kernels.windows import two_sum
 
 
 @jit
+def deal(uniform: NDArray[np.float64], left: NDArray[np.int64], folds: NDArray[np.uint32]) -> None:
+    """Deal rows to folds one after the other: fold k with probability ``left[k]`` over all that is left.
+
+    What is left of each fold goes down. (Shuffling a list of fold numbers gives the same law; at 10^7 rows it
+    takes ten times as long, because it jumps through memory.)
+    """
+    remaining = left.sum()
+    for i in range(uniform.size):
+        mark = np.int64(uniform[i] * remaining)
+        fold = 0
+        while mark >= left[fold]:
+            mark -= left[fold]
+            fold += 1
+        left[fold] -= 1
+        remaining -= 1
+        folds[i] = fold
+
+
+@jit
 def training_groups(
     keys: NDArray[np.int64],
     folds: NDArray[np.uint32],

@@ -217,9 +217,7 @@ MUTANTS = [
     Mutant("tv: mean noise dropped", TV, "variation + mean)", "variation)", PUBLISHED),
     Mutant("tv: PTB dropped", TV, '"transfer": wiggle', '"transfer": 0.0 * wiggle', PUBLISHED),
     Mutant("tv: PTB without V", TV, "wiggle = variation +", "wiggle =", PUBLISHED),
-    Mutant(
-        "tv: PTB without the fit's variation", TV, "float(np.abs(np.diff(fitted)).sum())", "0.0", PUBLISHED
-    ),
+    Mutant("tv: PTB without the fit's variation", TV, "float(split.variation(fitted))", "0.0", PUBLISHED),
     Mutant("tv: deviation halved", TV, '"deviation": empirical', '"deviation": 0.5 * empirical', PUBLISHED),
     Mutant("tv: shares at all of delta", TV, "Shares(0.5, 0.375, 0.125)", "Shares(1.0, 1.0, 1.0)", PUBLISHED),
     Mutant(

@@ -17,10 +17,11 @@ from calcore import CellTable, Certificate, ScoreTable, certificates, certify
 from calcore.bounds import excess, kl_upper
 from calcore.certificates import bins as bins_of
 from calcore.certificates import deviation, lower, plugin
-from calcore.certificates.bins import Running, Smoothness
+from calcore.certificates.bins import Partitions, Running, Smoothness
 from calcore.certificates.plan import Planner
 from calcore.certificates.plugin import Shares
 from calcore.kernels import deviations, oscillation
+from calcore.kernels.averaging import bare_cells
 from calcore.kernels.binning import equal_mass
 
 GOLDEN_RATIO = 0.6180339887498949
@@ -43,10 +44,10 @@ def test_form_one_on_the_golden_data() -> None:
     table = ScoreTable(y, s)
     running = Running.of(table.cells())
     cuts = equal_mass(table.cells().n, 24)
-    plug, bias = bins_of.form_one(table, running, (cuts,), V1)
+    plug, bias = bins_of.form_one(table, running, whole(running, cuts), V1)
     assert plug == pytest.approx(0.166594731707, abs=1e-12)
     assert bias == pytest.approx(0.021, abs=1e-15)
-    _, bias = bins_of.form_one(table, running, (cuts,), Smoothness(variation=2.5))
+    _, bias = bins_of.form_one(table, running, whole(running, cuts), Smoothness(variation=2.5))
     assert bias == pytest.approx(0.0525, abs=1e-15)
     bins = bins_of.bin_cells(table.cells(), cuts)
     assert np.abs(bins.s - bins.k).sum() == pytest.approx(166.319, abs=1e-9)
@@ -212,55 +213,131 @@ def test_bias_covers_the_worst_eta() -> None:
     assert bins_of.hidden_mean_deviation(bins.n, None, V1) < hidden + 1.0
 
 
-def averaging_matrix(n: int, parts: tuple[NDArray[np.int64], ...]) -> NDArray[np.float64]:
+def averaging_matrix(edges: NDArray[np.int64], parts: Partitions) -> NDArray[np.float64]:
+    """Mean over partitions of the sum over bins of u u' / sum u, u the bin's part of each cell."""
+    n = int(edges[-1])
     total = np.zeros((n, n))
-    for part in parts:
-        total += np.diag(((np.arange(n) < part[0]) | (np.arange(n) >= part[-1])).astype(float))
-        for a, b in itertools.pairwise(part):
-            total[a:b, a:b] += 1.0 / (b - a)
-    return total / len(parts)
+    for marks in parts.marks:
+        total += np.diag(((np.arange(n) < marks[0]) | (np.arange(n) >= marks[-1])).astype(float))
+        for first, last in itertools.pairwise(marks):
+            covered = np.minimum(edges[1:], last) - np.maximum(edges[:-1], first)
+            u = np.repeat(np.maximum(covered, 0) / np.diff(edges), np.diff(edges))
+            total += np.outer(u, u) / (last - first)
+    total /= len(parts.marks)
+    for cell in parts.bare:
+        rows = slice(edges[cell], edges[cell + 1])
+        assert np.allclose(np.delete(total[rows], np.r_[rows], axis=1), 0.0)  # a bin of its own
+        total[rows, rows] = np.eye(rows.stop - rows.start)
+    return total
 
 
+def whole(running: Running, *cuts: NDArray[np.int64]) -> Partitions:
+    return Partitions(tuple(running.rows[cut] for cut in cuts), bins_of.NOTHING)
+
+
+@pytest.mark.parametrize("n_cells", [None, 30, 90])
 @pytest.mark.parametrize(("n", "m"), [(60, 5), (61, 7), (97, 3), (40, 40), (13, 1), (9, 8)])
-def test_averaged_partitions_are_a_doubly_stochastic_matrix(n: int, m: int) -> None:
+def test_averaged_partitions_are_a_doubly_stochastic_matrix(n: int, m: int, n_cells: int | None) -> None:
     rng = np.random.default_rng(115)
-    s = np.sort(rng.random(n))
+    s = np.sort(np.where(rng.random(n) < 0.3, rng.beta(2.0, 30.0, n), rng.random(n)))
     y = (rng.random(n) < 0.5).astype(float)
-    table = ScoreTable(y, s)
-    running = Running.of(table.cells())
-    parts = bins_of.shifted(table.cells(), running, m)
-    ends = {(part[0], part[-1]) for part in parts}
-    assert len(ends) == 1
-    assert all(np.all(np.diff(part) > 0) for part in parts)
-    a = averaging_matrix(n, parts)
-    assert np.allclose(a, a.T)
-    assert np.allclose(a.sum(axis=0), 1.0)
-    assert np.linalg.norm(a, 2) <= 1 + 1e-12
-    plug, bias = bins_of.form_one(table, running, parts, V1)
-    assert plug * n == pytest.approx(np.abs(s - a @ y).sum(), abs=1e-9)
-    steps = (np.arange(n) >= np.arange(n + 1)[:, None]).astype(float)
-    jumps = [np.abs(step - a @ step).sum() for step in steps]
-    worst = bins_of.Average.of(parts).worst_jump(running.rows, table.cells())
-    assert max(jumps) - 1e-9 <= worst <= max(jumps) + 0.5
-    assert bias * n <= worst + 1e-9
+    table = ScoreTable(y, s) if n_cells is None else CellTable(n_cells).update(y, s)
+    cells = table.cells()
+    running = Running.of(cells)
+    for smooth in (V1, Smoothness(variation=3.0), Smoothness(variation=0.3), Smoothness(lipschitz=1.0)):
+        parts = bins_of.shifted(cells, running, m, smooth)
+        assert len({(marks[0], marks[-1]) for marks in parts.marks}) == 1
+        assert all(np.all(np.diff(marks) > 0) for marks in parts.marks)
+        if smooth.lipschitz < math.inf:
+            assert all(np.isin(marks, running.rows).all() for marks in parts.marks)
+        a = averaging_matrix(running.rows, parts)
+        assert a.min() >= 0.0
+        assert np.allclose(a, a.T)
+        assert np.allclose(a.sum(axis=0), 1.0)
+        assert np.linalg.norm(a, 2) <= 1 + 1e-12
+        plug, bias = bins_of.form_one(table, running, parts, smooth)
+        exact = np.abs(s - a @ y).sum()
+        assert plug * n >= exact - 1e-7
+        if n_cells is None:
+            assert plug * n == pytest.approx(exact, abs=1e-9)
+        steps = (np.arange(n) >= np.arange(n + 1)[:, None]).astype(float)
+        places = np.flatnonzero(np.r_[True, s[1:] > s[:-1], True])
+        jumps = [np.abs(step - a @ step).sum() for step in steps[places]]
+        worst = bins_of.Average.of(parts, running, cells).worst_jump
+        assert max(jumps) - 1e-9 <= worst <= max(jumps) + 0.5
+        if smooth.lipschitz == math.inf:
+            assert bias * n <= smooth.variation * worst + 1e-9
 
 
-def test_bias_of_averages_covers_every_eta_of_variation_one() -> None:
-    """Monotone, hat and staircase functions of total variation 1, on scores with ties and heavy atoms."""
+def test_bias_of_averages_covers_every_eta_of_bounded_variation() -> None:
+    """Monotone, hat and staircase functions of total variation V, on scores with ties, atoms, large cells."""
     rng = np.random.default_rng(116)
-    for _ in range(20):
+    tightest = math.inf
+    for trial in range(60):
         s = np.sort(np.where(rng.random(150) < 0.4, rng.integers(0, 4, 150) / 4, rng.random(150)))
-        table = ScoreTable(np.zeros(150), s)
+        if trial % 3 == 1:
+            s = np.sort(s**3)
+        labels = np.zeros(150)
+        table = ScoreTable(labels, s) if trial % 2 else CellTable(int(rng.integers(8, 200))).update(labels, s)
         running = Running.of(table.cells())
-        parts = bins_of.shifted(table.cells(), running, int(rng.integers(2, 12)))
-        rows = tuple(running.rows[part] for part in parts)
-        a = averaging_matrix(150, rows)
-        _, bias = bins_of.form_one(table, running, parts, V1)
+        smooth = Smoothness(variation=float(rng.choice([1.0, 0.4, 3.0])))
+        parts = bins_of.shifted(table.cells(), running, int(rng.integers(2, 12)), smooth)
+        a = averaging_matrix(running.rows, parts)
+        _, bias = bins_of.form_one(table, running, parts, smooth)
         for _ in range(30):
             knots = np.sort(rng.choice(np.unique(s), int(rng.integers(1, 4))))
-            weights = rng.dirichlet(np.ones(knots.size)) * rng.choice([-1, 1], knots.size)
+            weights = rng.dirichlet(np.ones(knots.size)) * rng.choice([-1, 1], knots.size) * smooth.variation
             eta = (s[:, None] >= knots).astype(float) @ weights
+            eta = np.clip(eta - eta.min(), 0.0, 1.0)
             assert np.abs(eta - a @ eta).sum() <= 150 * bias + 1e-9
+            tightest = min(tightest, 150 * bias - np.abs(eta - a @ eta).sum())
+    assert tightest < 1e-6
+
+
+def test_bins_are_smaller_where_cells_are_large() -> None:
+    """The worst jump is hardly larger through cells of up to .4 bins than through sorted scores."""
+    rng = np.random.default_rng(140)
+    s = np.sort(rng.random(20_000))
+    y = (rng.random(20_000) < s).astype(int)
+    running = Running.of(ScoreTable(y, s).cells())
+    m = 25
+    sharp = bins_of.shifted(ScoreTable(y, s).cells(), running, m, V1)
+    best = bins_of.Average.of(sharp, running, ScoreTable(y, s).cells()).worst_jump
+    for n_cells, most in ((2000, 1.005), (400, 1.01), (130, 1.03), (65, 1.05)):  # cells of .0125 .. .385 bins
+        cells = CellTable(n_cells).update(y, s).cells()
+        running = Running.of(cells)
+        parts = bins_of.shifted(cells, running, m, V1)
+        assert bins_of.Average.of(parts, running, cells).worst_jump <= most * best
+
+
+def bare_cost(
+    bare: tuple[int, ...],
+    several: NDArray[np.int64],
+    mean: NDArray[np.float64],
+    least: float,
+    variation: float,
+) -> float:
+    left = [several[j] for j in range(several.size) if j not in bare and several[j] > least]
+    single = sum(2.0 * several[j] * mean[j] * (1.0 - mean[j]) for j in bare)
+    return float(single + variation * max(0.5 * max(left, default=0), 2.0 / 3.0 * least))
+
+
+def test_large_cells_stand_for_themselves_where_that_is_cheaper() -> None:
+    """Against all sets of the largest cells, written out."""
+    rng = np.random.default_rng(141)
+    for _ in range(200):
+        several = rng.integers(1, 400, 7)
+        several[rng.random(7) < 0.2] = 0
+        mean, least = rng.beta(0.3, 3.0, 7), float(rng.integers(1, 200))
+        variation = float(rng.choice([0.3, 1.0, 4.0]))
+
+        large = [j for j in range(7) if several[j] > least]
+        prefixes = [
+            tuple(sorted(large, key=lambda j: -several[j])[:count]) for count in range(len(large) + 1)
+        ]
+        found = tuple(bare_cells(several, mean, least, variation))
+        costs = [bare_cost(prefix, several, mean, least, variation) for prefix in prefixes]
+        assert bare_cost(found, several, mean, least, variation) == pytest.approx(min(costs), abs=1e-9)
 
 
 def test_bias_under_a_slope() -> None:
@@ -390,7 +467,8 @@ def test_nothing_that_must_depend_on_scores_alone_sees_labels(monkeypatch) -> No
 
             def spy(table, running, plan, delta, brier, smooth, used=used, original=original):
                 bound = original(table, running, plan, delta, brier, smooth)
-                cuts = tuple(map(tuple, plan.parts(table.cells(), running)))
+                parts = plan.parts(table.cells(), running, smooth)
+                cuts = tuple(map(tuple, (*parts.marks, parts.bare)))
                 used.append((plan.form, bound.form, bound.n_bins, plan.expected, delta, smooth, cuts))
                 return bound
 
@@ -440,11 +518,11 @@ def test_rows_and_jumps_inside_cells_with_a_range_of_scores(table: CellTable) ->
             one = cells.lo[j] == cells.hi[j]
             exact = abs((s[rows] - y[rows]).sum()) if one else np.abs(s[rows] - y[rows]).sum()
             assert bound >= exact - 1e-7
-        parts = (equal_mass(cells.n, 3), equal_mass(cells.n, 4))
-        a = averaging_matrix(80, tuple(edges[part] for part in parts))
+        parts = whole(running, equal_mass(cells.n, 3), equal_mass(cells.n, 4))
+        a = averaging_matrix(edges, parts)
         places = [k for k in range(1, 80) if s[k] > s[k - 1]]
         jumps = [np.abs(e - a @ e).sum() for e in ((np.arange(80) >= k).astype(float) for k in places)]
-        assert bins_of.Average.of(parts).worst_jump(edges, cells) >= max(jumps) - 1e-9
+        assert bins_of.Average.of(parts, running, cells).worst_jump >= max(jumps) - 1e-9
 
 
 @pytest.mark.parametrize(("slope", "variation"), [(1.0, math.inf), (4.0, math.inf), (4.0, 0.7), (30.0, 1.0)])
@@ -460,12 +538,13 @@ def test_forms_cover_every_lipschitz_eta(slope: float, variation: float, cells: 
         zeros = np.zeros(n)
         table = ScoreTable(zeros, s) if cells is None else CellTable(cells).update(zeros, s)
         running = Running.of(table.cells())
-        parts = (equal_mass(table.cells().n, 3), equal_mass(table.cells().n, 4))
-        a = averaging_matrix(n, tuple(running.rows[part] for part in parts))
+        cuts = equal_mass(table.cells().n, 3)
+        parts = whole(running, cuts, equal_mass(table.cells().n, 4))
+        a = averaging_matrix(running.rows, parts)
         _, bias = bins_of.form_one(table, running, parts, smooth)
-        bins = bins_of.bin_cells(table.cells(), parts[0])
+        bins = bins_of.bin_cells(table.cells(), cuts)
         spread = table.abs_deviation(bins.cuts, bins.mean_score)
-        p = averaging_matrix(n, (running.rows[parts[0]],))
+        p = averaging_matrix(running.rows, whole(running, cuts))
         for _ in range(20):
             moves = np.diff(s) * slope * rng.choice([-1.0, 1.0], n - 1)
             keep = np.cumsum(np.abs(moves)) <= variation
@@ -473,7 +552,7 @@ def test_forms_cover_every_lipschitz_eta(slope: float, variation: float, cells: 
             hidden = np.abs(eta - a @ eta).sum()
             assert hidden <= n * bias + 1e-6
             tightest = min(tightest, n * bias - hidden)
-            rate = np.clip((p @ eta)[running.rows[parts[0]][:-1]], 0.0, 1.0)
+            rate = np.clip((p @ eta)[running.rows[cuts][:-1]], 0.0, 1.0)
             two = sum(bins_of.form_two(bins, rate, spread, smooth))
             assert np.abs(s - eta).mean() <= two + 1e-6
     assert tightest < n * bias  # eta that hide something were tried
@@ -484,7 +563,7 @@ def test_gmd_is_charged_in_full() -> None:
     s = np.repeat([0.4, 0.5], 50)
     table = ScoreTable(np.zeros(100), s)
     running = Running.of(table.cells())
-    _, bias = bins_of.form_one(table, running, (np.array([0, 2]),), Smoothness(lipschitz=3.0))
+    _, bias = bins_of.form_one(table, running, whole(running, np.array([0, 2])), Smoothness(lipschitz=3.0))
     assert bias == pytest.approx(0.15, abs=1e-12)
     bins = bins_of.bin_cells(table.cells(), np.array([0, 2]))
     spread = table.abs_deviation(bins.cuts, bins.mean_score)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calcore.kernels.averaging import average, bare_cells, bin_shares, segments, shifted_marks
 from calcore.kernels.binning import equal_mass_cuts, running_totals
 from calcore.kernels.oscillation import budgeted_error
 from calcore.table import Cells, CellTable, ScoreTable
@@ -16,6 +17,8 @@ from calcore.table import Cells, CellTable, ScoreTable
 Floats = NDArray[np.float64]
 Cuts = NDArray[np.int64]
 Table = ScoreTable | CellTable
+
+NOTHING = np.empty(0, np.intp)
 
 SHIFTS = 8
 """Partitions that form 1 averages; more gain less than a percent."""
@@ -67,71 +70,69 @@ class Bins(NamedTuple):
         return self.hi > self.lo
 
 
-class Average(NamedTuple):
-    """Partitions of the rows into bins, and their common refinement into segments.
+class Partitions(NamedTuple):
+    """Several partitions of the same rows into bins; the other rows, and bare cells, stand for themselves."""
 
-    The average A of their projections (means over bins) is symmetric, with entries >= 0 and rows and columns
-    that sum to 1, so weights A' sign lie in [-1, 1] and ``||A' sign||^2 <= n``: deviations (a), (b) hold as
-    for one partition. With shifted partitions this is Scott's averaged shifted histogram, which tends to the
-    triangular kernel: the least noise for a given cost of the worst jump.
+    marks: tuple[NDArray[np.int64], ...]
+    """Of each partition, rows before the ends of its bins: ascending, the first and last ones alike."""
+    bare: NDArray[np.intp]
+    """Cells, each a bin of its own in all partitions, on which A is the identity."""
+
+
+class Average(NamedTuple):
+    """The average A of several partitions of the rows into bins: segments of cells, and what A does to them.
+
+    A bin covers a cell wholly, not at all, or in part: its weights u_B in [0, 1] are the same for all rows
+    of a cell, and those of all bins add up to 1. The mean over partitions of ``sum u_B u_B' / N_B`` is
+    symmetric, with entries >= 0 and rows and columns that sum to 1, so weights A' sign lie in [-1, 1] and
+    ``||A' sign||^2 <= n``: deviations (a), (b) hold as for one partition. With shifted partitions this is
+    Scott's averaged shifted histogram, which tends to the triangular kernel: the least noise for a given
+    cost of the worst jump.
     """
 
-    parts: tuple[Cuts, ...]
     cuts: Cuts
-    bin_of: tuple[NDArray[np.intp], ...]
-    """The bin of each partition that holds each segment."""
+    """Cells between which A y is constant."""
+    rates: Floats
+    """A applied to the labels, one number for each segment; without meaning for bare cells."""
+    worst_jump: float
+    """Largest sum over rows of |eta - A eta| for an eta that jumps once, by 1."""
 
     @classmethod
-    def of(cls, parts: tuple[Cuts, ...]) -> Average:
-        cut = np.zeros(parts[0][-1] + 1, np.bool_)  # np.unique would take ten times as long
-        for part in parts:
-            cut[part] = True
-        cuts = np.flatnonzero(cut)
-        return cls(parts, cuts, tuple(np.searchsorted(part, cuts[:-1], "right") - 1 for part in parts))
-
-    def rates(self, running: Running) -> Floats:
-        """A applied to the labels: one number for each segment."""
-        total = np.zeros(self.cuts.size - 1)
-        for part, index in zip(self.parts, self.bin_of, strict=True):
-            total += (np.diff(running.positives[part]) / np.diff(running.rows[part]))[index]
-        return total / len(self.parts)
-
-    def worst_jump(self, rows: NDArray[np.int64], cells: Cells) -> float:
-        """Largest sum over rows of |eta - A eta| for an eta that jumps once, by 1.
-
-        A jump with a of the N rows of its bin on its left costs ``2 a (N - a) / N`` in a partition. The mean
-        over partitions is one concave quadratic on each segment, with its maximum at the vertex or an end; in
-        a segment of one score value nothing can jump but at its ends.
-        """
-        level, slope, bend = np.zeros((3, self.cuts.size - 1))
-        for part, bin_of in zip(self.parts, self.bin_of, strict=True):
-            start, size = rows[part][bin_of], np.diff(rows[part])[bin_of]
-            left = rows[self.cuts[:-1]] - start
-            level += 2.0 * left * ((size - left) / size)
-            slope += 2.0 * (size - 2.0 * left) / size
-            bend += 2.0 / size
-        inside = np.clip(0.5 * slope / bend, 0.0, np.diff(rows[self.cuts]))
-        mixed = cells.hi[self.cuts[1:] - 1] > cells.lo[self.cuts[:-1]]
-        level += np.where(mixed, inside * (slope - inside * bend), 0.0)
-        return float(level.max()) / len(self.parts)
+    def of(cls, parts: Partitions, running: Running, cells: Cells) -> Average:
+        marks = np.concatenate(parts.marks)
+        ends = np.cumsum([0, *(part.size for part in parts.marks)])
+        cuts = segments(running.rows, marks, ends)
+        totals = running.rows, running.positives
+        return cls(cuts, *average(*totals, cells.lo, cells.hi, marks, ends, cuts, parts.bare))
 
 
-def shifted(cells: Cells, running: Running, n_bins: int) -> tuple[Cuts, ...]:
+def shifted(cells: Cells, running: Running, n_bins: int, smooth: Smoothness) -> Partitions:
     """`SHIFTS` partitions into bins of about n/n_bins rows, each shifted by a part of a bin.
 
     They leave out both ends of the scores, as far as a bin there would hold less than `FEW` positives (or
-    negatives) on average: averaging such rows would only hide a jump of eta, and save no noise.
+    negatives) on average: averaging such rows would only hide a jump of eta, and save no noise. Bins end
+    inside cells, and are smaller where cells are large (see `bin_shares`), if the worst jump is to bound what
+    they hide; for a slope, or a variation that so many bins would exhaust, they consist of whole cells.
     """
     rows = running.rows
-    few = FEW * n_bins / rows[-1]
+    size = float(rows[-1] / n_bins)
     mean = cells.s / cells.n
-    first = int(np.searchsorted(mean, few))
-    last = int(np.searchsorted(mean, 1.0 - few, "right"))
+    first = int(np.searchsorted(mean, FEW / size))
+    last = int(np.searchsorted(mean, 1.0 - FEW / size, "right"))
     if first >= last:
-        return (np.arange(1),)
+        return Partitions((rows[:1],), NOTHING)
     inner = rows[first : last + 1] - rows[first]
-    bins = max(1, round(n_bins * float(inner[-1] / rows[-1])))
-    return tuple(first + equal_mass_cuts(inner, bins, shift, SHIFTS) for shift in range(SHIFTS))
+    if smooth.lipschitz < math.inf or smooth.variation > n_bins:
+        bins = max(1, round(n_bins * float(inner[-1] / rows[-1])))
+        whole = (equal_mass_cuts(inner, bins, shift, SHIFTS) for shift in range(SHIFTS))
+        return Partitions(tuple(rows[first + cuts] for cuts in whole), NOTHING)
+    n, lo, hi = cells.n[first:last], cells.lo[first:last], cells.hi[first:last]
+    shares = bin_shares(inner, lo, hi, size)
+    alone = np.diff(shares) == 0.0
+    places = np.flatnonzero(alone)
+    marks = (shifted_marks(inner, shares, places, shift / SHIFTS) for shift in range(SHIFTS))
+    bare = bare_cells(np.where(alone & (hi > lo), n, 0), mean[first:last], 0.5 * size, smooth.variation)
+    return Partitions(tuple(rows[first] + part for part in marks), first + bare)
 
 
 def bin_cells(cells: Cells, cuts: NDArray[np.int64]) -> Bins:
@@ -148,14 +149,13 @@ def bin_cells(cells: Cells, cuts: NDArray[np.int64]) -> Bins:
     )
 
 
-def distinct_errors(cells: Cells) -> Floats:
+def distinct_errors(cells: Cells, of: slice | NDArray[np.intp] = slice(None)) -> Floats:
     """Sum over each cell's rows of |s - y|, the labels of a cell that holds one score replaced by their mean.
 
     An upper bound, which takes the positives of a mixed cell to have its smallest score.
     """
-    one = np.abs(cells.s - cells.k)
-    rows = cells.s + cells.k * (1.0 - 2.0 * cells.lo)
-    return np.where(cells.hi > cells.lo, rows, one)
+    _, k, s, lo, hi = (column[of] for column in cells)
+    return np.where(hi > lo, s + k * (1.0 - 2.0 * lo), np.abs(s - k))
 
 
 def hidden_mean_deviation(rows: Floats, mean_difference: Floats | None, smooth: Smoothness) -> float:
@@ -184,31 +184,38 @@ def hidden_mean_deviation(rows: Floats, mean_difference: Floats | None, smooth: 
     return 0.5 * float((rows[order] * np.diff(spent, prepend=0.0)).sum())
 
 
-def form_one(
-    table: Table, running: Running, parts: tuple[Cuts, ...], smooth: Smoothness
-) -> tuple[float, float]:
-    """(plug-in, bias), means over rows: |s - A y| for the average A of bin means over `parts`.
+def form_one(table: Table, running: Running, parts: Partitions, smooth: Smoothness) -> tuple[float, float]:
+    """(plug-in, bias), means over rows: |s - A y| for the average A of `parts`.
 
-    The partitions cover the same cells; rows outside stand for themselves. The bias is the smaller of
-    ``variation`` times the worst jump, and the mean over partitions of what their bins can hide.
+    The bias is ``variation`` times the worst jump; where all bins consist of whole cells, it is at most the
+    mean over partitions of what their bins can hide.
     """
     cells = table.cells()
-    average = Average.of(parts)
+    average = Average.of(parts, running, cells)
     first, last = int(average.cuts[0]), int(average.cuts[-1])
-    error = float(np.delete(distinct_errors(cells), slice(first, last)).sum())
-    hidden = 0.0
-    if first < last:
-        error += float(table.abs_deviation(average.cuts, average.rates(running)).sum())
-        for part in parts:
-            rows = np.diff(running.rows[part]).astype(np.float64)
-            mixed = cells.hi[part[1:] - 1] > cells.lo[part[:-1]]
-            difference = None
-            if smooth.lipschitz < math.inf:
-                difference = (table.abs_differences(part) / rows**2)[mixed]
-            hidden += hidden_mean_deviation(rows[mixed], difference, smooth) / len(parts)
-        if smooth.variation < math.inf:
-            hidden = min(hidden, smooth.variation * average.worst_jump(running.rows, cells))
+    outside = slice(first), slice(last, None)
+    error = sum(float(distinct_errors(cells, part).sum()) for part in outside)
+    if first == last:
+        return error / table.n, 0.0
+    errors = table.abs_deviation(average.cuts, average.rates)
+    errors[np.searchsorted(average.cuts, parts.bare)] = distinct_errors(cells, parts.bare)
+    error += float(errors.sum())
+    hidden = smooth.variation * average.worst_jump if smooth.variation < math.inf else math.inf
+    cuts = [np.searchsorted(running.rows, part) for part in parts.marks]
+    if all(np.array_equal(running.rows[cut], part) for cut, part in zip(cuts, parts.marks, strict=True)):
+        hidden = min(hidden, sum(_hidden(table, running, cut, smooth) for cut in cuts) / len(cuts))
     return error / table.n, hidden / table.n
+
+
+def _hidden(table: Table, running: Running, cuts: Cuts, smooth: Smoothness) -> float:
+    """`hidden_mean_deviation` of the bins between `cuts`."""
+    cells = table.cells()
+    rows = np.diff(running.rows[cuts]).astype(np.float64)
+    mixed = cells.hi[cuts[1:] - 1] > cells.lo[cuts[:-1]]
+    difference = None
+    if smooth.lipschitz < math.inf:
+        difference = (table.abs_differences(cuts) / rows**2)[mixed]
+    return hidden_mean_deviation(rows[mixed], difference, smooth)
 
 
 def form_two(

@@ -10,17 +10,20 @@ from numpy.typing import NDArray
 
 from calcore.certificates.bins import (
     FEW,
+    NOTHING,
     SHIFTS,
     THINNED,
     Bins,
     Cuts,
     Floats,
+    Partitions,
     Running,
     Smoothness,
     form_two,
     hidden_mean_deviation,
     shifted,
 )
+from calcore.kernels.averaging import bare_cells, room
 from calcore.kernels.binning import equal_mass_cuts
 from calcore.table import Cells
 
@@ -28,7 +31,7 @@ from calcore.table import Cells
 _MEAN_ABS = math.sqrt(2.0 / math.pi)
 
 
-def _noise(rate: Floats, n: Floats | NDArray[np.int64]) -> Floats:
+def _noise(rate: Floats, n: float | Floats | NDArray[np.int64]) -> Floats:
     """About E|K / n - rate|, K binomial; at most 2 rate (1 - rate), which counts below one event a bin."""
     variance = rate * (1.0 - rate)
     return np.minimum(_MEAN_ABS * np.sqrt(variance / n), 2.0 * variance)
@@ -43,9 +46,11 @@ class Plan(NamedTuple):
     n_bins: int
     atoms: bool = False
 
-    def parts(self, cells: Cells, running: Running) -> tuple[Cuts, ...]:
+    def parts(self, cells: Cells, running: Running, smooth: Smoothness) -> Partitions:
         """The partitions that form 1 averages: shifted ones, unless every bin is a cell of one score."""
-        return (self.cuts,) if self.atoms else shifted(cells, running, self.n_bins)
+        if self.atoms:
+            return Partitions((running.rows,), NOTHING)
+        return shifted(cells, running, self.n_bins, smooth)
 
 
 class Planner:
@@ -56,6 +61,7 @@ class Planner:
         self.running = running
         self.rows = int(running.rows[-1])
         self._mean = np.minimum(cells.s / cells.n, 1.0)
+        self._several = np.where(cells.hi > cells.lo, cells.n, 0)
         # Sums of products over cells are not written with @, for which BLAS would wake its threads.
         brier = float((cells.s * (1.0 - self._mean)).sum()) / self.rows
         step = -math.log(delta) / self.rows
@@ -81,8 +87,10 @@ class Planner:
         hides = bins.mixed & averaged
         if smooth.lipschitz < math.inf:
             hidden = hidden_mean_deviation(n[hides], (4.0 / 3.0 * spread / n)[hides], smooth)
-        else:
+        elif smooth.variation > n_bins:
             hidden = THINNED * hidden_mean_deviation(n[hides], None, smooth)
+        else:
+            hidden = self._crowding(n_bins, smooth.variation) if hides.any() else 0.0
         error = np.hypot(spread / SHIFTS, math.sqrt(THINNED) * n * noise)
         one = (float(np.where(averaged, error, 2.0 * s * (1.0 - center)).sum()) + hidden) / self.rows
         rate = np.where(center < 0.5, center + noise, center - noise)
@@ -98,6 +106,21 @@ class Planner:
         above = (scores[last] - scores[middle]) - center * (rows[last] - rows[middle])
         spread: Floats = np.maximum(below + above, 0.0)
         return spread
+
+    def _crowding(self, n_bins: int, variation: float) -> float:
+        """What the worst jump costs, and large cells of several scores (see `bin_shares`, `bare_cells`)."""
+        size = self.rows / n_bins
+        large = np.flatnonzero(self._several > 0.05 * size)
+        large = large[size * np.minimum(self._mean[large], 1.0 - self._mean[large]) > FEW]
+        n, mean = self._several[large], self._mean[large]
+        bare = bare_cells(n, mean, 0.5 * size, variation)
+        single = 2.0 * float((n[bare] * mean[bare] * (1.0 - mean[bare])).sum())
+        n, mean = np.delete(n, bare), np.delete(mean, bare)
+        jump = max(THINNED / 2.0 * size, 0.5 * float(n.max(initial=0)))
+        part = np.array([room(rho) for rho in n / size])
+        rows = np.where(part > 0.0, part * size, n * THINNED)
+        noise = math.sqrt(THINNED) * float((n * (_noise(mean, rows) - _noise(mean, size))).sum())
+        return variation * jump + single + noise
 
     def equal_mass(self, n_bins: int, smooth: Smoothness) -> Plan:
         """The plan of `n_bins` bins of about equal mass."""

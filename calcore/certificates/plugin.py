@@ -83,8 +83,8 @@ def _binned(
     table: Table, running: Running, plan: Plan, delta: float, brier: float, smooth: Smoothness
 ) -> Upper:
     if plan.form == "1":
-        parts = plan.parts(table.cells(), running)
-        n_bins = parts[0].size - 1
+        parts = plan.parts(table.cells(), running, smooth)
+        n_bins = parts.marks[0].size - 1
         plug, bias = form_one(table, running, parts, smooth)
     else:
         bins = bin_cells(table.cells(), plan.cuts)

@@ -53,13 +53,8 @@ def equal_mass_cuts(passed: NDArray[np.int64], n_bins: int, shift: int, shifts: 
         mark = min((j * shifts + shift) * n // (bins * shifts), n)
         if passed[cuts[used]] >= mark:
             continue
-        low, high = cuts[used], m  # the cell that reaches the mark: passed[low] < mark <= passed[high]
-        while high - low > 1:
-            middle = (low + high) // 2
-            if passed[middle] < mark:
-                low = middle
-            else:
-                high = middle
+        low = reaching(passed, mark, cuts[used])
+        high = low + 1
         heavy = (passed[high] - passed[low]) * bins >= n
         if heavy and cuts[used] < low:
             used += 1
@@ -67,6 +62,23 @@ def equal_mass_cuts(passed: NDArray[np.int64], n_bins: int, shift: int, shifts: 
         used += 1
         cuts[used] = high
     return cuts[: used + 1].copy()
+
+
+@jit
+def reaching(passed: NDArray[np.int64], mark: int, start: int) -> int:
+    """Find the cell c >= `start` with ``passed[c] < mark <= passed[c + 1]``: steps double, then halve."""
+    low, step = start, 1
+    while low + step < passed.size and passed[low + step] < mark:
+        low += step
+        step *= 2
+    high = min(low + step, passed.size - 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if passed[middle] < mark:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @jit

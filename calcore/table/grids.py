@@ -62,8 +62,8 @@ def grid_for(scores: ArrayLike) -> Grid:
     Returns
     -------
     {"linear", "sqrt", "logit"}
-        Distinct scores are weighed by s (1 - s), where the noise of a certificate comes from. Half of that
-        weight lies in some number of cells of a grid, heaviest first. Linear, if that number is 4,096 or
+        Distinct scores are weighed by the root of s (1 - s), as a certificate's noise weighs them. Half of
+        that weight lies in some number of cells of a grid, heaviest first. Linear, if that number is 4,096 or
         more, or a quarter of the distinct scores; else the grid with the largest number.
 
     Examples
@@ -83,5 +83,5 @@ def grid_for(scores: ArrayLike) -> Grid:
 def _spread(grid: Grid, scores: NDArray[np.float64]) -> int:
     """Smallest number of cells that hold half of the weight of distinct scores."""
     cell = np.searchsorted(edges(grid, _N_CELLS)[:-1], scores, side="right") - 1
-    weight = np.sort(np.bincount(cell, scores * (1.0 - scores)))[::-1].cumsum()
+    weight = np.sort(np.bincount(cell, np.sqrt(scores * (1.0 - scores))))[::-1].cumsum()
     return int(np.searchsorted(weight, 0.5 * weight[-1])) + 1 if len(weight) else 0

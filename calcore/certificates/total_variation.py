@@ -67,11 +67,12 @@ def tv_upper(
     """
     keys = table.keys
     counts, positives = np.empty((2, len(keys)), np.int64)
+    room = np.empty(len(keys))
 
     def of_fold(folds: Folds, fold: int, delta: float) -> Bound:
         m = int(split.training_groups(keys, folds, fold, counts, positives))
         n = int(counts[:m].sum())
-        fitted = np.empty(m)
+        fitted = room[:m]
         lam = n * penalty(n, m, SHARES.fit * delta)
         if lam > 0.0:
             taut_string.of_counts(_lent(counts[:m]), _lent(positives[:m]), min(lam, float(n)), fitted)
@@ -79,7 +80,7 @@ def tv_upper(
             fitted[:] = positives[0] / n
         rows, mean, squares = split.validation_error(keys, folds, fold, fitted)
         spread = squares / max(rows - 1, 1)
-        wiggle = variation + float(np.abs(np.diff(fitted)).sum())
+        wiggle = variation + float(split.variation(fitted))
         return Bound(
             {
                 "plug_in": mean,

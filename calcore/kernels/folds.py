@@ -93,3 +93,13 @@ def validation_error(
         start = end
     total += error
     return count, pilot + total / count, max(squares - total * total / count, 0.0)
+
+
+@jit
+def variation(values: NDArray[np.float64]) -> Any:
+    """Sum of |v_{i+1} - v_i|, to a rounding or two."""
+    total, error = 0.0, 0.0
+    for i in range(1, values.size):
+        total, rest = two_sum(total, abs(values[i] - values[i - 1]))
+        error += rest
+    return total + error

@@ -40,6 +40,7 @@ FOLDS = "calcore/certificates/folds.py"
 SPLIT = "calcore/kernels/folds.py"
 NW = "calcore/certificates/windows.py"
 BUCKETS = "calcore/certificates/buckets.py"
+PERTURBED = "calcore/certificates/perturbed.py"
 SLIDING = "calcore/kernels/sliding.py"
 OSCILLATION = "calcore/kernels/oscillation.py"
 SORTING = "calcore/kernels/sorting.py"
@@ -312,6 +313,25 @@ MUTANTS = [
     Mutant("buckets: transfer dropped", BUCKETS, "kl_upper(base, nats) - base if", "0.0 if", PUBLISHED),
     Mutant(
         "buckets: both events at all of delta", BUCKETS, "nats = (math.log(2.0) - ", "nats = (-", PUBLISHED
+    ),
+    # scores that were not perturbed
+    Mutant("perturbed: never refused", PERTURBED, "return count > mean and", "return False and", PUBLISHED),
+    Mutant(
+        "perturbed: ties not counted",
+        PERTURBED,
+        "tied = n - int(count_distinct(table.keys))",
+        "tied = 0",
+        PUBLISHED,
+    ),
+    Mutant("perturbed: ends not counted", PERTURBED, "(at_ends, 2.0", "(0, 2.0", PUBLISHED),
+    Mutant("perturbed: float32 taken for float64", PERTURBED, "(29, 2.0**-23", "(29, 2.0**-48", PUBLISHED),
+    Mutant("perturbed: atoms not counted", PERTURBED, "(most, n * q", "(0, n * q", PUBLISHED),
+    Mutant(
+        "perturbed: the deployed model need not",
+        CERTIFY,
+        '"and the deployed model must perturb its scores too"',
+        '"in use as here"',
+        PUBLISHED,
     ),
     # inversion of kl
     Mutant(

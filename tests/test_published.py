@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from calcore import CellTable, ScoreTable, auroc_loss, certificates, certify, perturb
-from calcore.certificates import buckets
+from calcore.certificates import buckets, perturbed
 from calcore.certificates import folds as folds_of
 from calcore.certificates import total_variation as tv
 from calcore.certificates import windows as nw
 from calcore.certificates.deviation import bernstein, sub_gaussian
+from calcore.certificates.perturbed import why_not_perturbed
 from calcore.kernels import folds as split
 from calcore.kernels import sliding
 
@@ -917,3 +918,79 @@ def test_every_input_has_a_sound_certificate(scores, labels, delta, how) -> None
         assert all(math.isfinite(value) for value in c.terms.values())
         if c.terms:
             assert min(1.0, sum(c.terms.values())) == pytest.approx(c.upper, abs=1e-12)
+
+
+# --- which scores cannot have been perturbed: THEORY 4.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("h", [2.0**-12, 2.0**-6, 0.25])
+def test_perturbed_scores_are_never_refused(dtype: type, h: float) -> None:
+    """A million of them, though the classifier has few scores, or one; in rows and in cells."""
+    rng = np.random.default_rng(50)
+    for t in (rng.integers(0, 5, 1_000_000) / 4, np.zeros(1_000_000)):
+        s = perturb(t, h, rng=rng).astype(dtype)
+        zeros = np.zeros(s.size, np.uint8)
+        assert why_not_perturbed(ScoreTable(zeros, s), h) == ""
+        assert why_not_perturbed(CellTable().update(zeros, s), h) == ""
+
+
+VOTES = {
+    "votes of 8": lambda s: np.round(s * 8) / 8,
+    "two decimals": lambda s: np.round(s, 2),
+    "four decimals": lambda s: np.round(s, 4),
+    "every row twice": lambda s: np.r_[s[::2], s[::2]],
+    "clipped": lambda s: np.clip(1.2 * s - 0.1, 0.0, 1.0),
+    "one atom among others": lambda s: np.where(np.arange(s.size) % 4, s, 0.5),
+}
+
+
+@pytest.mark.parametrize("rounded", VOTES.values(), ids=VOTES.keys())
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_scores_that_were_not_perturbed_are_refused(rounded, dtype: type) -> None:
+    rng = np.random.default_rng(51)
+    s = rounded(rng.random(20_000)).astype(dtype)
+    y = rng.random(20_000) < s
+    with pytest.raises(ValueError, match=r"^perturbed must be left out: .*rounding.*state its variation$"):
+        certify(y, s, perturbed=2.0**-4)
+    with pytest.raises(ValueError, match=r"^perturbed must be left out"):
+        certify(y, s, perturbed=2.0**-4, method="nw")
+    assert certify(y, s, lipschitz=8.0).upper <= 1.0
+
+
+def test_cells_are_judged_by_what_they_keep() -> None:
+    rng = np.random.default_rng(52)
+    s = rng.integers(0, 9, 20_000) / 8
+    y = rng.random(20_000) < s
+    with pytest.raises(
+        ValueError, match=r"^perturbed must be left out: \d+ of 20000 scores are exactly 0 or 1"
+    ):
+        certify(CellTable().update(y, s), perturbed=0.1)
+    blurred = rng.integers(1, 8, s.size) / 8 + rng.normal(0, 1e-9, s.size)
+    assert certify(CellTable().update(y, blurred), perturbed=0.1).upper <= 1.0
+
+
+def test_largest_density_of_perturbed_scores() -> None:
+    """1 / (h Z) with Z the mass of the sech law in [0, 1], the least at t = 0 and t = 1: gd(1 / h)."""
+    for h in (0.01, 0.3, 4.0):
+        s = np.linspace(0, 1, 100_001)
+        masses = [np.trapezoid(1 / np.cosh((t - s) / h), s) / h for t in (0.0, 0.2, 0.5, 1.0)]
+        least = 2 * math.atan(math.tanh(0.5 / h))
+        assert min(masses) == pytest.approx(least, rel=1e-5)
+        assert masses[0] == pytest.approx(min(masses), rel=1e-12)
+
+
+def test_counts_that_chance_explains_are_let_pass() -> None:
+    """Exact Poisson tails: what is refused has a probability of at most e^-nats, and not far below."""
+    for mean in (1e-6, 0.1, 5.0, 3000.0):
+        for nats in (3.0, 21.0):
+            first = next(k for k in range(1, 10_000) if perturbed._exceeds(k, mean, nats))
+            assert stats.poisson.sf(first - 1, mean) <= math.exp(-nats)
+            assert stats.poisson.sf(first - 1, mean) >= math.exp(-nats - 20.0)
+            assert not perturbed._exceeds(int(mean), mean, nats)
+
+
+@pytest.mark.parametrize("h", [5e-324, 1e-300, 1e300])
+def test_any_width_is_judged(h: float) -> None:
+    assert why_not_perturbed(ScoreTable([0, 1], [0.25, 0.75]), h) == ""

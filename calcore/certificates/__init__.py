@@ -13,6 +13,7 @@ from calcore.certificates.bins import Running, Smoothness, Table
 from calcore.certificates.bound import Bound
 from calcore.certificates.buckets import buckets_upper
 from calcore.certificates.lower import binned_lower
+from calcore.certificates.perturbed import why_not_perturbed
 from calcore.certificates.plan import Planner
 from calcore.certificates.plugin import NO_ASSUMPTION, SHARES, plug_in_upper
 from calcore.certificates.total_variation import tv_upper
@@ -81,7 +82,9 @@ def certify(
     perturbed : float, optional
         Each score was drawn from the density proportional to sech((t - s) / perturbed) on [0, 1], t the
         classifier's score (drawn from the density restricted to [0, 1], not clipped to it), and will be in
-        use. Then eta is 1/(2 perturbed)-Lipschitz whatever the classifier (THEORY 1.5).
+        use. Then eta is 1/(2 perturbed)-Lipschitz whatever the classifier (THEORY 1.5). Scores with more
+        ties, or exact zeros and ones, than rounding explains are refused (THEORY 4.1); float32 scores that
+        went through decimal text must be made float32 again.
     groups : (n,) array_like, optional
         Keep one random row of each group.
     pos_label : optional
@@ -142,6 +145,11 @@ def certify(
     folds = _validate.whole_number(n_folds, "n_folds", low=2)
     generator = _validate.generator(0 if rng is None else rng)
     table, n_dropped = _table(y_true, y_prob, groups, pos_label, generator, method in _ROW_METHODS)
+    if perturbed is not None and (reason := why_not_perturbed(table, float(perturbed))):
+        raise ValueError(
+            f"perturbed must be left out: {reason}, so these scores were not drawn with the sech law; "
+            "for a model that cannot perturb its scores, state its variation"
+        )
 
     # One upper bound of the Brier score serves both ends; its share of delta is paid once.
     brier = kl_upper(table.sum_squared_error / table.n, -math.log(_BRIER * delta) / table.n)

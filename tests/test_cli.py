@@ -103,6 +103,70 @@ class TestCertify:
             calcore.certify(*simulate.rows(4000, seed=SEED), perturbed=0.25).assumption
         )
 
+    @pytest.mark.parametrize(
+        ("words", "options"),
+        [
+            ("--method tv --n-folds 3", {"method": "tv", "n_folds": 3}),
+            ("--method nw --lipschitz 2", {"method": "nw", "lipschitz": 2}),
+            ("--method nw-folds --perturbed 0.25", {"method": "nw-folds", "perturbed": 0.25}),
+            ("--method buckets --lipschitz 1", {"method": "buckets", "lipschitz": 1}),
+        ],
+    )
+    def test_published_methods(
+        self, job: Path, run: Run, monkeypatch: pytest.MonkeyPatch, words: str, options: dict[str, object]
+    ) -> None:
+        expected = calcore.certify(*simulate.rows(4000, seed=SEED), rng=7, **options)
+        words = f"certify *.parquet --seed 7 {words}"
+        given = json.loads(run(*words.split(), "--json").out)
+        assert given["terms"] == expected.terms
+        assert (given["method"], given["n_folds"]) == (options["method"], expected.n_folds)
+        assert f"Method      {options['method']}; " in run(*words.split()).out
+        monkeypatch.setattr("calcore.files.intake.HELD_ROWS", 1000)
+        many = json.loads(run(*words.split(), "--json").out)
+        if options["method"] != "buckets":  # which takes cells as well
+            assert many["terms"] == expected.terms
+
+    def test_methods_that_need_single_rows(self, job: Path, run: Run) -> None:
+        for extra in ("--grid sqrt", "--cells 9"):
+            assert run("certify", "*.parquet", "--method", "tv", *extra.split()) == (
+                2,
+                "",
+                "calcore: --method tv needs single rows: leave out --grid and --cells\n",
+            )
+        run("table", "build", "a.parquet", "-o", "a.cells")
+        ended = run("certify", "a.cells", "--method", "nw", "--lipschitz", "1")
+        assert ended == (2, "", "calcore: a.cells: a saved table has no single rows, which --method needs\n")
+        assert run("certify", "a.cells", "--method", "buckets", "--lipschitz", "1").code == 0
+
+    def test_cross_check(self, job: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        words = ("certify", "*.parquet", "--cross-check", "--cells", "200")
+        given = json.loads(run(*words, "--json").out)["cross_check"]
+        assert (given["agrees"], given["n"], given["weight"]) == (True, 200, 4000)
+        assert max(given["ours"]["excess"], given["reference"]["excess"]) <= 1e-10
+        assert given["difference"] <= 1e-6
+        ended = run(*words)
+        assert (ended.code, ended.err) == (0, "")
+        (line,) = [part for part in ended.out.split("\n\n") if part.startswith("Cross-check: cvxpy")]
+        assert "agrees on 200 unknowns" in " ".join(line.split())
+        assert json.loads(run("certify", "*.parquet", "--json").out)["cross_check"] is None
+        monkeypatch.setattr("calcore.reference.MAX_DIFFERENCE", -1.0)
+        ended = run(*words)
+        assert (ended.code, ended.err) == (
+            3,
+            "calcore: the cross-check failed: one of two solvers is wrong, and no number of this job can be "
+            "trusted\n",
+        )
+        assert "DOES NOT AGREE" in ended.out
+
+    def test_cross_check_without_cvxpy(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "cvxpy", None)
+        monkeypatch.delitem(sys.modules, "calcore.reference", raising=False)
+        assert run("certify", "none.parquet", "--cross-check") == (
+            2,
+            "",
+            "calcore: --cross-check needs cvxpy: pip install 'calcore-calibration[reference]'\n",
+        )
+
     def test_text_starts_with_the_interval(self, job: Path, run: Run) -> None:
         ended = run("certify", "*.parquet", "--bins", "5")
         assert (ended.code, ended.err) == (0, "")
@@ -129,10 +193,12 @@ class TestCertify:
         assert (given["n"], given["n_dropped"], given["upper"]) == (400, 2600, expected.upper)
         assert given["columns"]["groups"] == "who"
         assert "one random row was kept of each group: 400 of 3000 rows" in run(*words[:-1]).out
-        for extra in (["--grid", "sqrt"], ["--cells", "9"], ["--bins", "3"]):
+        for extra in (["--grid", "sqrt"], ["--cells", "9"], ["--bins", "3"], ["--cross-check"]):
             ended = run(*words, *extra)
             assert (ended.code, ended.out) == (2, "")
-            assert ended.err == "calcore: --groups draws single rows: leave out --grid, --cells and --bins\n"
+            assert ended.err == (
+                "calcore: --groups draws single rows: leave out --grid, --cells, --bins and --cross-check\n"
+            )
 
     def test_grid_and_threads(self, job: Path, run: Run) -> None:
         words = ["certify", "*.parquet", "--json", "--grid", "sqrt", "--cells", "5000", "--threads"]
@@ -171,6 +237,14 @@ class TestCertify:
             ("*.parquet --max-ce nan", "--max-ce must lie in [0, 1]; got nan"),
             ("*.parquet --max-ce 2", "--max-ce must lie in [0, 1]; got 2.0"),
             ("*.parquet --method magic", "--method must be one of 'auto', 'plugin'"),
+            (
+                "*.parquet --method nw",
+                "--lipschitz or --perturbed must be given: --method nw needs one of them",
+            ),
+            (
+                "*.parquet --method tv --variation 1 --lipschitz 1",
+                "--lipschitz must be left out beside --variation: --method tv uses one assumption",
+            ),
             ("*.parquet a.parquet", "a.parquet: given twice; its rows would count twice"),
             ("*.parquet --pos-label x", "--pos-label x: column late holds numbers"),
             ("*.parquet --label p --score late", "a.parquet: column p must hold labels 0/1 or -1/+1; got 0."),
@@ -433,6 +507,8 @@ class TestProcess:
             [*COMMAND, "simulate", "-o", output, "--rows", "1e10", "--force"],
             stderr=subprocess.PIPE,
             text=True,
+            # what a shell starts in the background ignores the signal, and so would its children
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         ) as child:
             deadline = time.monotonic() + 60
             while len(os.listdir()) < 2 and time.monotonic() < deadline:
@@ -440,7 +516,11 @@ class TestProcess:
             assert len(os.listdir()) == 2
             time.sleep(0.3)
             child.send_signal(signal.SIGINT)
-            _, err = child.communicate(timeout=60)
+            try:
+                _, err = child.communicate(timeout=60)
+            except subprocess.TimeoutExpired:  # it would write for hours
+                child.kill()
+                raise
         assert (child.returncode, err) == (130, "calcore: interrupted\n")
         assert os.listdir() == [output]
         assert Path(output).read_text() == "before"

@@ -21,7 +21,7 @@ from calcore.certificates.windows import nw_folds_upper, nw_upper
 from calcore.results import Certificate
 from calcore.table import CellTable, ScoreTable, tabulate
 
-__all__ = ["certify"]
+__all__ = ["ROW_METHODS", "certify"]
 
 _METHODS = ("auto", "plugin", "tv", "nw", "nw-folds", "buckets")
 _PUBLISHED = {  # and the assumptions that each can use
@@ -30,7 +30,9 @@ _PUBLISHED = {  # and the assumptions that each can use
     "nw-folds": ("lipschitz", "perturbed"),
     "buckets": ("lipschitz", "perturbed"),
 }
-_ROW_METHODS = ("tv", "nw", "nw-folds")
+ROW_METHODS = ("tv", "nw", "nw-folds")
+"""Methods that need single rows: a ScoreTable, or arrays, which are sorted at any size."""
+
 _PARTS = {"both": (0.25, 0.75), "upper": (0.0, 1.0), "lower": (1.0, 0.0)}  # of delta, below and above
 _BRIER = 0.05  # part of delta that pays for the bound of the Brier score
 
@@ -144,7 +146,7 @@ def certify(
     )
     folds = _validate.whole_number(n_folds, "n_folds", low=2)
     generator = _validate.generator(0 if rng is None else rng)
-    table, n_dropped = _table(y_true, y_prob, groups, pos_label, generator, method in _ROW_METHODS)
+    table, n_dropped = _table(y_true, y_prob, groups, pos_label, generator, method in ROW_METHODS)
     if perturbed is not None and (reason := why_not_perturbed(table, float(perturbed))):
         raise ValueError(
             f"perturbed must be left out: {reason}, so these scores were not drawn with the sech law; "

@@ -36,7 +36,7 @@ def why_not_perturbed(table: Table, width: float) -> str:
     if isinstance(table, ScoreTable):
         used = np.bitwise_or.reduce(table.keys) >> 1
         tied = n - int(count_distinct(table.keys))
-        first, last = np.searchsorted(table.keys, [2, np.float64(1.0).view(np.int64) << 1])
+        first, last = np.searchsorted(table.keys, np.array([0.0, 1.0]).view(np.int64) * 2 + [2, 0])
         at_ends = int(first) + n - int(last)
     spacing, kind = next((gap, name) for bits, gap, name in _SPACING if used & ((1 << bits) - 1) == 0)
     q = min(1.0, spacing / (width * 2.0 * math.atan(math.tanh(0.5 / width))))

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calcore import __version__
-from calcore.cli.process import DONE, FAILED, exit_codes, write
+from calcore.cli.process import DONE, FAILED, INTERNAL, complain, exit_codes, write
 
 if TYPE_CHECKING:
     from calcore.files.intake import GroupedRows, Intake
+    from calcore.reference import CrossCheck
     from calcore.results import Certificate
     from calcore.table import CellTable, ScoreTable
 
@@ -142,7 +143,14 @@ def certify(
     score: Score = None,
     delta: Annotated[float, typer.Option("--delta", help="Probability that the interval misses.")] = 0.05,
     side: Annotated[Side, typer.Option("--side", help="Which ends of the interval to bound.")] = Side.BOTH,
-    method: Annotated[str, typer.Option("--method", help="Name of the bound: auto or plugin.")] = "auto",
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            help="Name of the bound: auto, plugin, tv, nw, nw-folds or buckets. tv, nw and nw-folds hold all "
+            "rows in memory; nw, nw-folds and buckets need --lipschitz or --perturbed.",
+        ),
+    ] = "auto",
     variation: Annotated[
         float | None,
         typer.Option(
@@ -161,7 +169,9 @@ def certify(
     perturbed: Annotated[
         float | None,
         typer.Option(
-            "--perturbed", help="The scores were perturbed with this bandwidth.", show_default=False
+            "--perturbed",
+            help="The scores were perturbed with the sech law of this width, and will be in use too.",
+            show_default=False,
         ),
     ] = None,
     groups: Annotated[
@@ -182,6 +192,17 @@ def certify(
             show_default=False,
         ),
     ] = None,
+    n_folds: Annotated[
+        int, typer.Option("--n-folds", help="Folds of the methods tv and nw-folds.", min=2)
+    ] = 5,
+    cross_check: Annotated[
+        bool,
+        typer.Option(
+            "--cross-check",
+            help="Solve the denoising problem of method tv, for all rows by score, with cvxpy too: relative "
+            "gaps <= 1e-10, difference <= 1e-6, or exit code 3. Needs the extra 'reference'.",
+        ),
+    ] = False,
     grid: Grids = Grid.AUTO,
     cells: Cells = None,
     bins: Bins = 0,
@@ -196,13 +217,14 @@ def certify(
     columns may be left out if a file has only two.
     """
     from calcore import certify as certify_rows
+    from calcore.certificates import ROW_METHODS
     from calcore.files.intake import in_words_of_the_command, take_in, take_in_groups
     from calcore.files.paths import InputError
 
     if max_ce is not None and not 0.0 <= max_ce <= 1.0:
         raise InputError(f"--max-ce must lie in [0, 1]; got {max_ce}")
     options: dict[str, Any] = {"delta": delta, "method": method, "variation": variation}
-    options |= {"lipschitz": lipschitz, "perturbed": perturbed, "rng": seed}
+    options |= {"lipschitz": lipschitz, "perturbed": perturbed, "n_folds": n_folds, "rng": seed}
     columns: dict[str, Any] = {"label": label, "score": score, "pos_label": pos_label}
 
     def bound(which: Side, *rows: Any) -> Certificate:
@@ -211,19 +233,31 @@ def certify(
         except ValueError as error:
             raise InputError(in_words_of_the_command(str(error))) from error
 
-    bound(side, [0, 1], [0.5, 0.5])  # a fault of the options must not wait for 10^8 rows
+    bound(side, [0, 1], [0.25, 0.75])  # a fault of the options must not wait for 10^8 rows
+    every_row = method in ROW_METHODS
+    if every_row and (grid is not Grid.AUTO or cells is not None):
+        raise InputError(f"--method {method} needs single rows: leave out --grid and --cells")
+    second = _second_solver() if cross_check else None
     given: Intake | GroupedRows
     table: ScoreTable | CellTable | None = None
     if groups is None:
         with _progress() as progress:
             given = take_in(
-                files, **columns, grid=_name(grid), n_cells=cells, n_threads=threads, progress=progress
+                files,
+                **columns,
+                grid=_name(grid),
+                n_cells=cells,
+                every_row=every_row,
+                n_threads=threads,
+                progress=progress,
             )
         table = given.table
         arguments: tuple[Any, ...] = (table,)
     else:
-        if grid is not Grid.AUTO or cells is not None or bins:
-            raise InputError("--groups draws single rows: leave out --grid, --cells and --bins")
+        if grid is not Grid.AUTO or cells is not None or bins or cross_check:
+            raise InputError(
+                "--groups draws single rows: leave out --grid, --cells, --bins and --cross-check"
+            )
         with _progress() as progress:
             given = take_in_groups(files, groups, **columns, progress=progress)
         arguments = (given.labels, given.scores)
@@ -234,14 +268,16 @@ def certify(
     if max_ce is not None:
         upper = certificate.upper if side is Side.UPPER else bound(Side.UPPER, *arguments).upper
         gate = {"max_ce": max_ce, "upper": upper, "passed": upper <= max_ce}
+    checked = second(table, delta) if second is not None and table is not None else None
     if as_json:
         about = {"label": given.label, "score": given.score, "groups": groups}
         _write_json(
             certificate.to_dict()
             | {"files": list(given.files), "columns": about, "population": given.population, "gate": gate}
+            | {"cross_check": None if checked is None else checked.to_dict()}
         )
     else:
-        from calcore.report.text import certificate_text, gate_text, score_bins
+        from calcore.report.text import certificate_text, cross_check_text, gate_text, score_bins
 
         paragraphs = [
             certificate_text(
@@ -252,10 +288,36 @@ def certify(
                 width=_width(),
             )
         ]
+        if checked is not None:
+            paragraphs.append(cross_check_text(str(checked), width=_width()))
         if gate is not None:
             paragraphs.append(gate_text(max_ce or 0.0, gate["upper"], delta, width=_width()))
         _show("\n\n".join(paragraphs))
+    if checked is not None and not checked.agrees:
+        complain(
+            "the cross-check failed: one of two solvers is wrong, and no number of this job can be trusted"
+        )
+        return INTERNAL
     return FAILED if gate is not None and not gate["passed"] else DONE
+
+
+def _second_solver() -> Callable[[ScoreTable | CellTable, float], CrossCheck]:
+    """What solves a table's denoising problem with cvxpy too: before anything is read, if it is missing."""
+    from calcore.files.paths import InputError
+
+    try:
+        from calcore.reference import cross_check
+    except ImportError as error:
+        raise InputError(
+            f"--cross-check needs {error.name or 'cvxpy'}: pip install 'calcore-calibration[reference]'"
+        ) from error
+    from calcore.certificates.total_variation import penalty
+
+    def solve(table: ScoreTable | CellTable, delta: float) -> CrossCheck:
+        n_cells = len(table.cells().n)
+        return cross_check(table, table.n * penalty(table.n, max(n_cells, 2), delta))
+
+    return solve
 
 
 # --- tables

@@ -106,6 +106,7 @@ def take_in(
     grid: str | None = None,
     n_cells: int | None = None,
     sort: bool = True,
+    every_row: bool = False,
     n_threads: int | None = None,
     command: str = "calcore certify",
     progress: Progress | None = None,
@@ -126,6 +127,8 @@ def take_in(
         that the grid is the one that suits the first `HELD_ROWS` scores.
     sort : bool
         False: never sort; the grid is linear unless given.
+    every_row : bool
+        True: sort any number of rows, in memory; saved tables are refused.
     n_threads : int, optional
         See `CellTable.update`.
     command : str
@@ -139,6 +142,8 @@ def take_in(
         Anything wrong with files, columns, rows or tables.
     """
     plan = _plan(patterns, label, score, pos_label, command)
+    if every_row and plan.tables:
+        raise InputError(f"{shown(plan.tables[0])}: a saved table has no single rows, which --method needs")
     table = _saved(plan.tables, grid, n_cells)
     if table is None and not (sort and grid is None and n_cells is None):
         table = _cells(n_cells, grid or "linear")
@@ -149,7 +154,7 @@ def take_in(
                 table.update(rows.labels, rows.scores, pos_label=plan.pos_label, n_threads=n_threads)
             else:
                 held.add(rows)
-                if held.n_rows > HELD_ROWS:
+                if held.n_rows > HELD_ROWS and not every_row:
                     table = held.poured(n_threads)
     if table is None and held.n_rows:
         return Intake(held.sorted(), plan.files, plan.label, plan.score, plan.population)
@@ -420,6 +425,8 @@ def in_words_of_the_command(
     message = re.sub(r"\(and (\d+ more)\)", r"(and at least \1)", message)
     message = re.sub(r"\bpass pos_label=", "pass --pos-label ", message)
     message = re.sub(r"\bgrid='(\w+)'", r"--grid \1", message)
+    message = re.sub(r"\bmethod='([\w-]+)'", r"--method \1", message)
+    message = re.sub(r"\b(beside|or|uses) (variation|lipschitz|perturbed)\b", r"\1 --\2", message)
     message = re.sub(r"\bn_cells=(\d+)", r"--cells \1", message)
     message = re.sub(rf"^({'|'.join(_OPTIONS)})\b", lambda match: "--" + match[1].replace("_", "-"), message)
     message = re.sub(r"^y_true\b", f"column {shown(label or 'y_true')}", message)
@@ -428,4 +435,14 @@ def in_words_of_the_command(
     return re.sub(r"\by_prob\b", shown(score or "y_prob"), message)
 
 
-_OPTIONS = ("delta", "side", "method", "variation", "lipschitz", "perturbed", "groups", "pos_label")
+_OPTIONS = (
+    "delta",
+    "side",
+    "method",
+    "variation",
+    "lipschitz",
+    "perturbed",
+    "groups",
+    "pos_label",
+    "n_folds",
+)

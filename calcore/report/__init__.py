@@ -5,6 +5,7 @@ from __future__ import annotations
 from calcore.report.text import (
     ScoreBin,
     certificate_text,
+    cross_check_text,
     gate_text,
     interval_text,
     score_bins,
@@ -15,6 +16,7 @@ from calcore.report.text import (
 __all__ = [
     "ScoreBin",
     "certificate_text",
+    "cross_check_text",
     "gate_text",
     "interval_text",
     "score_bins",

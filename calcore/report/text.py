@@ -17,6 +17,7 @@ from calcore.table import CellTable, ScoreTable
 __all__ = [
     "ScoreBin",
     "certificate_text",
+    "cross_check_text",
     "gate_text",
     "interval_text",
     "score_bins",
@@ -197,6 +198,15 @@ def gate_text(limit: float, upper: float, delta: float, *, width: int = 88) -> s
     )
 
 
+def cross_check_text(outcome: str, *, width: int = 88) -> str:
+    """What a second solver made of the job's denoising problem.
+
+    >>> print(cross_check_text("Clarabel agrees on 9 unknowns"))
+    Cross-check: Clarabel agrees on 9 unknowns.
+    """
+    return textwrap.fill(f"Cross-check: {outcome}.", width, subsequent_indent="  ")
+
+
 def summary_text(table: CellTable, *, width: int = 88) -> str:
     """What a table holds, in a few lines."""
     cells = table.cells()
@@ -221,10 +231,11 @@ _SIDES = {
 
 
 def _bins_used(c: Certificate) -> str:
+    windows = "" if c.bandwidth is None else f"windows of half width {c.bandwidth:.3g}, "
     if c.n_folds:
-        return f"{c.n_folds} folds, "
+        return f"{c.n_folds} folds, {windows}"
     if c.n_bins == 0:
-        return ""
+        return windows
     return "every row for itself, " if c.n_bins == c.n else f"{c.n_bins:,} bins, "
 
 

@@ -938,6 +938,7 @@ def test_perturbed_scores_are_never_refused(dtype: type, h: float) -> None:
 
 VOTES = {
     "votes of 8": lambda s: np.round(s * 8) / 8,
+    "votes of 8, never 0 or 8": lambda s: (np.floor(s * 7) + 1) / 8,
     "two decimals": lambda s: np.round(s, 2),
     "four decimals": lambda s: np.round(s, 4),
     "every row twice": lambda s: np.r_[s[::2], s[::2]],

@@ -79,7 +79,7 @@ def tv_upper(
         else:
             fitted[:] = positives[0] / n
         rows, mean, squares = split.validation_error(keys, folds, fold, fitted)
-        spread = float(squares) / max(rows - 1, 1)
+        spread = float(squares) / max(int(rows) - 1, 1)
         wiggle = variation + float(split.variation(fitted))
         return Bound(
             {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -236,10 +237,210 @@ def _functions(content: Content) -> list[str]:
     ]
 
 
+def _reproduce(content: Content) -> list[str]:
+    populations, table = content["populations"], content["table"]
+    methods = list(dict.fromkeys(entry["method"] for entry in content["slopes"]))
+    sizes = sorted({entry["n"] for entry in table})
+    slopes = {(entry["population"], entry["method"]): entry for entry in content["slopes"]}
+    flights, timed, published = content["flights"], content["timed"], content["published"]
+    lines = [
+        "Published are Ciosek et al. (2025), arXiv 2512.13872. Their functions and data are not available: "
+        "signs and orders are compared, nothing is reproduced in the strict sense.",
+        "",
+        "Populations; scores are uniform on an interval:",
+        "",
+        *_table(
+            ["", "η(s)", "scores", "V", "L", "M", "CE"],
+            (
+                [
+                    p["name"],
+                    p["formula"],
+                    "[{:.4g}, {:.4g}]".format(*p["scores"]),
+                    *(_number(p[name]) for name in ("variation", "lipschitz", "curvature")),
+                    f"{p['error']:.4f}",
+                ]
+                for p in populations
+            ),
+        ),
+        "",
+        "Slopes of ln(mean bound − CE) against ln n, least squares, by population:",
+        "",
+        *_three([_slope(method, populations, slopes, published["slopes"]) for method in methods]),
+        "",
+        "The same one by one, with 95 % t intervals, which are about how straight the line is:",
+        "",
+        *_table(
+            ["", *methods],
+            ([p["name"], *(_interval(slopes[p["name"], method]) for method in methods)] for p in populations),
+        ),
+        "",
+        f"Perturbed flights, {flights[0]['n']:,} rows, means of {flights[0]['draws']} draws with standard "
+        "errors:",
+        "",
+        *_three([*_losses(flights, published), *_headline(flights, published)]),
+        "",
+        *_table(
+            ["h", "loss of AUROC", *methods],
+            (
+                [
+                    f"2^{math.log2(entry['width']):.0f}",
+                    *(_with_error(entry[name]) for name in ("loss", *methods)),
+                ]
+                for entry in flights
+            ),
+        ),
+        "",
+        f"Time of {timed['repetitions']} repetitions of `{timed['method']}` at {timed['n']:,} rows:",
+        "",
+        *_three(
+            [
+                [
+                    "seconds",
+                    f"{published['seconds']:.0f} at {published['rows']:,} rows",
+                    f"{timed['seconds']:.0f}",
+                    f"other machine; {timed['processes']} processes, each sample is drawn and sorted once, "
+                    "then linear time",
+                ]
+            ]
+        ),
+    ]
+    for p in populations:
+        part = {entry["n"]: entry for entry in table if entry["population"] == p["name"]}
+        lines += [
+            "",
+            f"Upper bounds, {p['name']}, CE = {p['error']:.4f} (means; standard errors below "
+            f"{max(part[n][m]['standard_error'] for n in sizes for m in methods):.1g}):",
+            "",
+            *_table(
+                ["rows", "samples", *methods, f"plain {content['n_bins']}-bin ECE"],
+                (
+                    [
+                        f"{n:,}",
+                        str(part[n]["repetitions"]),
+                        *(f"{part[n][method]['mean']:.4f}" for method in (*methods, "ece")),
+                    ]
+                    for n in sizes
+                ),
+            ),
+        ]
+    return lines
+
+
+def _three(rows: list[list[str]]) -> list[str]:
+    """Beside what was published."""
+    return ["| | published | ours | why different |", "| --- | --- | --- | --- |"] + [
+        "| " + " | ".join(row) + " |" for row in rows
+    ]
+
+
+_WHY = {
+    "tv": "other functions; √(2λV) with λ ∝ n^-½ falls as n^-¼, and decides",
+    "nw": "no split into folds; L and M both used, where bias M b² against noise (n b)^-½ falls as n^-⅖, "
+    "and the deviation as n^-½",
+    "nw-folds": "other functions; as `nw`, with a deviation that the smaller test part makes larger",
+    "buckets": "other functions; bias L/m against a union over m bins falls as n^-⅓",
+    "plugin": "not published: bins averaged, no union over them",
+}
+
+
+def _slope(
+    method: str,
+    populations: list[Content],
+    slopes: dict[tuple[str, str], Content],
+    all_published: dict[str, list[float]],
+) -> list[str]:
+    found = [value for p in populations if (value := slopes[p["name"], method]["slope"]) is not None]
+    published = all_published.get(method.removesuffix("-folds"))
+    if not found:
+        return [method, "", "too few sizes", ""]
+    low, high = min(found), max(found)
+    return [
+        method,
+        "–" if published is None else "{:.3f} to {:.3f}".format(*published),
+        f"{low:.3f} to {high:.3f}",
+        (f"{_compared(low, high, *published)}; " if published else "") + _WHY[method],
+    ]
+
+
+def _compared(low: float, high: float, published_low: float, published_high: float) -> str:
+    if high >= 0.0:
+        return "**other sign**"
+    if published_low <= low and high <= published_high:
+        return "inside"
+    if high < published_low:
+        return "steeper"
+    return "flatter" if low > published_high else "overlaps"
+
+
+def _interval(entry: Content) -> str:
+    if entry["slope"] is None:
+        return f"– ({entry['points']} sizes)"
+    return f"{entry['slope']:.3f} [{entry['low']:.3f}, {entry['high']:.3f}]"
+
+
+def _with_error(entry: Content) -> str:
+    return f"{entry['mean']:.5f} ± {entry['standard_error']:.5f}"
+
+
+def _losses(flights: list[Content], published: Content) -> list[list[str]]:
+    limits = {entry["width"]: entry["below"] for entry in published["losses"]}
+    return [
+        [
+            f"loss of AUROC, h = 2^{math.log2(entry['width']):.0f}",
+            f"< {limits[entry['width']]}" if entry["width"] in limits else "–",
+            _with_error(entry["loss"]),
+            f"other data: AUROC {entry['auroc']:.3f}; scores have a standard deviation of "
+            f"{entry['score_deviation']:.3f}, the perturbation one of {math.pi / 2 * entry['width']:.3f}",
+        ]
+        for entry in flights
+    ]
+
+
+def _headline(flights: list[Content], published: Content) -> list[list[str]]:
+    entry = flights[0]
+    return [
+        [
+            f"upper bound by `{method}`, h = 2^{math.log2(entry['width']):.0f}",
+            f"about {published['upper']} at {published['rows']:,} rows",
+            f"{_with_error(entry[method])} at {entry['n']:,} rows",
+            "other data, and fewer rows: nothing is extrapolated",
+        ]
+        for method in ("nw", "nw-folds")
+    ]
+
+
+def _perturbations(content: Content) -> list[str]:
+    def pair(entry: Content, name: str) -> str:
+        return " / ".join(f"{value:.3g}" for value in entry[name])
+
+    return [
+        "Bounds of |η′| / |η″| for any classifier (closed forms) and the largest values over all η₀ for "
+        "classifiers with uniform scores and with those of the flights (quadrature). Loss of AUROC, and "
+        f"the certificate `nw` with the bounds for any classifier, on the flights ({content['n']:,} rows, "
+        f"means of {content['rows'][0]['draws']} draws):",
+        "",
+        *_table(
+            ["h; law", "sd", "any", "uniform", "flights", "loss of AUROC", "`nw`"],
+            (
+                [
+                    f"2^{math.log2(entry['width']):.0f}; {entry['law']}",
+                    f"{entry['deviation']:.4f}",
+                    *(pair(entry, name) for name in ("any", "uniform", "flights")),
+                    f"{entry['loss']:.5f} ± {entry['loss_error']:.5f}",
+                    f"{entry['upper']:.4f} ± {entry['upper_error']:.4f}",
+                ]
+                for entry in content["rows"]
+            ),
+        ),
+    ]
+
+
 _BODIES: dict[str, Callable[[Content], list[str]]] = {
     "tightness": _tightness,
     "speed": _speed,
     "process": _process,
     "peers": _peers,
     "functions": _functions,
+    "reproduce": _reproduce,
+    "perturbations": _perturbations,
 }

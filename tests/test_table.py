@@ -79,7 +79,8 @@ def simulated(n, seed, kind="uniform"):
     rng = np.random.default_rng(seed)
     scores = {
         "uniform": lambda: rng.random(n),
-        "rare": lambda: rng.beta(0.2, 199.8, n),
+        "rare": lambda: rng.beta(0.5, 49.5, n),
+        "rarer": lambda: rng.beta(0.2, 199.8, n),
         "confident": lambda: 1.0 - rng.beta(0.2, 199.8, n),
         "rounded": lambda: np.round(rng.random(n), 2),
         "constant": lambda: np.full(n, 0.3),
@@ -89,7 +90,7 @@ def simulated(n, seed, kind="uniform"):
     return rng.random(n) < scores, scores
 
 
-KINDS = ("uniform", "rare", "confident", "rounded", "constant", "single", "heavy")
+KINDS = ("uniform", "rare", "rarer", "confident", "rounded", "constant", "single", "heavy")
 
 
 # ---------------------------------------------------------------------------------------------- the sums
@@ -939,6 +940,7 @@ def test_the_format_is_readable_without_calcore(tmp_path):
     [
         ("uniform", "linear"),
         ("rare", "sqrt"),
+        ("rarer", "logit"),
         ("confident", "logit"),
         ("rounded", "linear"),
         ("constant", "linear"),

@@ -16,7 +16,7 @@ CODES: dict[Grid, int] = {"linear": cells.LINEAR, "sqrt": cells.SQRT, "logit": c
 """What the kernels call them."""
 
 _N_CELLS = 100_800
-_FINE_ENOUGH = 4_096
+_FINE_ENOUGH = 16_384
 
 
 @lru_cache(maxsize=4)
@@ -62,9 +62,9 @@ def grid_for(scores: ArrayLike) -> Grid:
     Returns
     -------
     {"linear", "sqrt", "logit"}
-        Distinct scores are weighed by the root of s (1 - s), as a certificate's noise weighs them. Half of
-        that weight lies in some number of cells of a grid, heaviest first. Linear, if that number is 4,096 or
-        more, or a quarter of the distinct scores; else the grid with the largest number.
+        Distinct scores are weighed by the root of s (1 - s), as a certificate's noise weighs them. Four
+        fifths of that weight lie in some number of cells of a grid, heaviest first. Linear, if that number is
+        16,384 or more, or six tenths of the distinct scores; else the grid with the largest number.
 
     Examples
     --------
@@ -75,13 +75,13 @@ def grid_for(scores: ArrayLike) -> Grid:
     """
     distinct = np.unique(np.asarray(scores, np.float64))
     spread = {grid: _spread(grid, distinct) for grid in CODES}
-    if spread["linear"] >= min(_FINE_ENOUGH, len(distinct) / 4):
+    if spread["linear"] >= min(_FINE_ENOUGH, 0.6 * len(distinct)):
         return "linear"
     return max(CODES, key=lambda grid: spread[grid])
 
 
 def _spread(grid: Grid, scores: NDArray[np.float64]) -> int:
-    """Smallest number of cells that hold half of the weight of distinct scores."""
+    """Smallest number of cells that hold four fifths of the weight of distinct scores."""
     cell = np.searchsorted(edges(grid, _N_CELLS)[:-1], scores, side="right") - 1
     weight = np.sort(np.bincount(cell, np.sqrt(scores * (1.0 - scores))))[::-1].cumsum()
-    return int(np.searchsorted(weight, 0.5 * weight[-1])) + 1 if len(weight) else 0
+    return int(np.searchsorted(weight, 0.8 * weight[-1])) + 1 if len(weight) else 0

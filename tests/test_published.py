@@ -512,6 +512,30 @@ def perturbed_eta(rng: np.random.Generator, s: Floats, h: float) -> Floats:
     return (kernel @ eta) / np.maximum(kernel.sum(axis=1), 1e-300)
 
 
+def test_perturbed_scores_have_a_bounded_curvature() -> None:
+    """|eta''| <= 1 / (2 h^2), by differences; groups of T = 1, 0, -1 with weights 1/4, 1/2, 1/4 attain it."""
+    rng = np.random.default_rng(29)
+    s = np.linspace(0.0, 1.0, 100_001)
+    steepest = 0.0
+    for h in (0.02, 0.1):
+        for j in range(15):
+            t, eta, mass = np.array([0.3, 0.5, 0.7]), np.array([1.0, 0.0, 1.0]), np.array([1.0, 0.0, 1.0])
+            mass[1] = 2.0 / math.cosh(0.2 / h)
+            if j:
+                t, eta, mass = rng.random(4), rng.random(4), rng.random(4)
+            kernel = mass / np.cosh((t - s[:, None]) / h)
+            mixed = kernel @ eta / kernel.sum(axis=1)
+            bend = np.abs(np.diff(mixed, 2)).max() * (s.size - 1) ** 2
+            assert bend <= (1.0 + 1e-4) / (2.0 * h * h)
+            steepest = max(steepest, 2.0 * h * h * bend)
+    assert steepest > 0.999
+    t, p = np.tanh(rng.normal(size=(1000, 4)) * 2), rng.dirichlet(np.ones(4), 1000)
+    mean = (p * t).sum(axis=1, keepdims=True)
+    x = 2 * t * t - 2 * mean * t
+    spread = 1 - 4 * (p * (1 - t * t) * (t - mean) ** 2).sum(axis=1)
+    assert (p * (x - 1) ** 2).sum(axis=1) == pytest.approx(spread, abs=1e-12)
+
+
 def test_bias_covers_every_smooth_function() -> None:
     """Windows of random scores: eta of slope L, and of perturbed scores, near the bound for some."""
     rng = np.random.default_rng(25)

@@ -72,8 +72,13 @@ def certify(
         Probability that the interval misses, in (0, 1).
     side : {"both", "upper", "lower"}
         "both" spends a quarter of `delta` below and three quarters above; the others spend all on one end.
-    method : {"auto", "plugin"}
-        "auto" is the sharpest bound available for the assumption, at present the plug-in of THEORY 1.
+    method : {"auto", "plugin", "tv", "nw", "nw-folds", "buckets"}
+        "auto" is the plug-in of THEORY 1. The others are certificates of the literature (THEORY 5): "tv" fits
+        by total variation denoising and tests the fit on other rows, over `n_folds`; "nw" averages over
+        windows of scores, mostly sharper than the plug-in with `perturbed`; "nw-folds" does so over folds;
+        "buckets" is the classical binned error with Hoeffding's bound in every bin. All but "tv" need
+        `lipschitz` or `perturbed`. An assumption that a method cannot use is an error. All but "buckets"
+        need single rows: no CellTable, and arrays of any size are sorted.
     variation : float, optional
         Assume that the calibration function eta(s) = P(Y=1 | S=s) has total variation at most this on [0, 1].
         1 covers every monotone eta. ``math.inf`` assumes nothing: right for scores that take few values by
@@ -92,10 +97,11 @@ def certify(
     pos_label : optional
         The label that counts as positive.
     n_folds : int, default 5
-        Folds of methods that fit on one part and test on another; the present methods have none.
+        Folds of "tv" and "nw-folds", at least 2; each is fitted and tested at its part of `delta`, and the
+        bound is the mean. With fewer rows than folds, every row is a fold.
     rng : None, int or numpy.random.Generator
-        Draws the row that is kept of each group; nothing else is random in the present methods. None means 0:
-        the same call gives the same interval.
+        Draws the row that is kept of each group, and the folds; nothing else is random. None means 0: the
+        same call gives the same interval.
 
     Returns
     -------
@@ -122,7 +128,8 @@ def certify(
 
     References
     ----------
-    THEORY.md beside the package's code, sections 1, 3 and 6. Gupta, Podkopaev & Ramdas (2020) and Lee, Huang,
+    THEORY.md beside the package's code, sections 1, 3, 5 and 6. Ciosek et al. (2025), arXiv 2512.13872, for
+    the published methods. Gupta, Podkopaev & Ramdas (2020) and Lee, Huang,
     Hassani & Dobriban (2023) show why an upper bound needs an assumption when scores are continuous.
 
     Examples

@@ -389,8 +389,8 @@ def _losses(flights: list[Content], published: Content) -> list[list[str]]:
             f"loss of AUROC, h = 2^{math.log2(entry['width']):.0f}",
             f"< {limits[entry['width']]}" if entry["width"] in limits else "–",
             _with_error(entry["loss"]),
-            f"other data: AUROC {entry['auroc']:.3f}; scores have a standard deviation of "
-            f"{entry['score_deviation']:.3f}, the perturbation one of {math.pi / 2 * entry['width']:.3f}",
+            f"other data: AUROC {entry['auroc']:.3f}, standard deviation of the scores "
+            f"{entry['score_deviation']:.3f}, of the perturbation {math.pi / 2 * entry['width']:.3f}",
         ]
         for entry in flights
     ]

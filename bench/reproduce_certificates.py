@@ -340,7 +340,6 @@ def draw(content: dict[str, Any], path: Path) -> None:
         axis.plot(n, away, ":", color="0.35", lw=1.6, label=f"|plain {content['n_bins']}-bin ECE − CE|")
         axis.set(xscale="log", yscale="log", ylim=(1e-4, 1.3))
         axis.set_title(f"{population['name']}, CE = {population['error']:.4f}", fontsize=10)
-    axes[0, 0].legend(fontsize=8, frameon=False, loc="lower left")
     for axis in axes[:, 0]:
         axis.set_ylabel("distance from the true error (mean)")
     for axis in axes[1, :2]:
@@ -353,6 +352,8 @@ def draw(content: dict[str, Any], path: Path) -> None:
         bounds.plot(widths, means, "-", marker=MARKS[method], ms=4.5, color=COLOURS[method])
     bounds.set_title(f"perturbed flights, {content['flights'][0]['n']:,} rows", fontsize=10)
     bounds.set_ylabel("upper bound (mean)")
+    bounds.set(yscale="log", ylim=(0.01, 1.0))
+    bounds.set_yticks((0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0), (".01", ".02", ".05", ".1", ".2", ".5", "1"))
     losses.errorbar(
         widths,
         [entry["loss"]["mean"] for entry in content["flights"]],
@@ -364,15 +365,22 @@ def draw(content: dict[str, Any], path: Path) -> None:
     )
     for entry in content["published"]["losses"]:
         losses.plot(entry["width"], entry["below"], "kv", mfc="none", ms=8, label="published: below this")
-    losses.set_ylabel("loss of AUROC")
+    losses.set(yscale="log", ylim=(5e-4, 0.1), ylabel="loss of AUROC")
     losses.set_xlabel("width h of the perturbation")
     losses.legend(fontsize=8, frameon=False)
     for axis in (bounds, losses):
         axis.set_xscale("log", base=2)
-        axis.set_yscale("log")
+        axis.minorticks_off()
         axis.set_xticks(widths, [f"2$^{{{math.log2(width):.0f}}}$" for width in widths])
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(
+        *axes[0, 0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=6,
+        frameon=False,
+        fontsize=9,
+    )
     figure.suptitle(
         f"One-sided {100 * (1 - content['delta']):g} % bounds with the true constants of each population",
         fontsize=11,

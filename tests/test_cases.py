@@ -885,7 +885,22 @@ ANYTHING = st.recursive(
         st.dates(),
         st.decimals(),
         st.sampled_from(
-            ["both", "upper", "auto", "plugin", 0.05, 1, np.float32(0.5), np.nan, np.array(1), object]
+            [
+                "both",
+                "upper",
+                "auto",
+                "plugin",
+                "tv",
+                "nw",
+                "nw-folds",
+                "buckets",
+                0.05,
+                1,
+                np.float32(0.5),
+                np.nan,
+                np.array(1),
+                object,
+            ]
         ),
     ),
     lambda inner: st.one_of(

@@ -177,13 +177,16 @@ MUTANTS = [
         "smooth, words = Smoothness(variation=0.5)",
     ),
     # cells that hold a range of scores
-    Mutant("cells: a mixed cell taken for an atom", BINS, "np.where(hi > lo, s + ", "np.where(hi < lo, s + "),
+    Mutant(
+        "cells: a mixed cell taken for an atom", BINS, "np.where(hi > lo, mixed", "np.where(hi < lo, mixed"
+    ),
     Mutant(
         "cells: positives at the upper end",
         BINS,
         "k * (1.0 - 2.0 * lo)",
         "k * (1.0 - 2.0 * hi)",
     ),
+    Mutant("cells: negatives at the lower end", BINS, "(2.0 * hi - 1.0)", "(2.0 * lo - 1.0)"),
     Mutant(
         "cells: no jump inside one",
         AVERAGING,

@@ -525,6 +525,16 @@ def test_rows_and_jumps_inside_cells_with_a_range_of_scores(table: CellTable) ->
         assert bins_of.Average.of(parts, running, cells).worst_jump >= max(jumps) - 1e-9
 
 
+@pytest.mark.parametrize(("n_cells", "b"), [(20, 30.0), (50, 100.0), (200, 300.0)])
+def test_scores_near_one_are_worth_as_much_as_scores_near_zero(n_cells: int, b: float) -> None:
+    rng = np.random.default_rng(142)
+    s = rng.beta(1.0, b, 20_000)
+    y = rng.random(20_000) < s
+    near_zero = certify(CellTable(n_cells).update(y, s), side="upper").upper
+    near_one = certify(CellTable(n_cells).update(~y, 1.0 - s), side="upper").upper
+    assert near_one == pytest.approx(near_zero, rel=0.01)
+
+
 @pytest.mark.parametrize(("slope", "variation"), [(1.0, math.inf), (4.0, math.inf), (4.0, 0.7), (30.0, 1.0)])
 @pytest.mark.parametrize("cells", [None, 5, 40])
 def test_forms_cover_every_lipschitz_eta(slope: float, variation: float, cells: int | None) -> None:

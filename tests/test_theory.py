@@ -563,7 +563,8 @@ def test_deviation_c_against_its_implicit_form(base: float, n: int) -> None:
 
 
 def partitions(n: int) -> list[int]:
-    return [m for m in (2**j for j in range(40)) if m <= min(n // 4, 8 * math.isqrt(n))]
+    doubled = {m for m in (2**j for j in range(40)) if m <= min(n // 4, 2 * math.isqrt(n))}
+    return sorted(doubled | {min(n // 4, 8 * math.isqrt(n))})
 
 
 @pytest.mark.parametrize("tau", [0.02, 0.11, 0.6])
@@ -577,7 +578,7 @@ def test_lower_bound_of_one_score_value(tau: float, n: int) -> None:
     assert ours == pytest.approx(oracles.one_step_lower(tau, n, nats, brier), rel=1e-8, abs=1e-10)
 
 
-@pytest.mark.parametrize("period", [1, 16, 64, 256])
+@pytest.mark.parametrize("period", [1, 16, 64, 256, 1131])
 def test_lower_bound_over_partitions(period: int) -> None:
     """Labels that alternate in `period` blocks along distinct scores: each number of bins has its case."""
     n, delta, brier = 20_000, 0.05, 0.3

@@ -152,10 +152,12 @@ def bin_cells(cells: Cells, cuts: NDArray[np.int64]) -> Bins:
 def distinct_errors(cells: Cells, of: slice | NDArray[np.intp] = slice(None)) -> Floats:
     """Sum over each cell's rows of |s - y|, the labels of a cell that holds one score replaced by their mean.
 
-    An upper bound, which takes the positives of a mixed cell to have its smallest score.
+    Of a mixed cell an upper bound: its positives, or its negatives, are taken to have the scores at which
+    they err most.
     """
-    _, k, s, lo, hi = (column[of] for column in cells)
-    return np.where(hi > lo, s + k * (1.0 - 2.0 * lo), np.abs(s - k))
+    n, k, s, lo, hi = (column[of] for column in cells)
+    mixed = np.minimum(s + k * (1.0 - 2.0 * lo), (n - s) + (n - k) * (2.0 * hi - 1.0))
+    return np.where(hi > lo, mixed, np.abs(s - k))
 
 
 def hidden_mean_deviation(rows: Floats, mean_difference: Floats | None, smooth: Smoothness) -> float:

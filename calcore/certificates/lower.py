@@ -19,7 +19,7 @@ _UNION_BINS = 64
 def binned_lower(running: Running, delta: float, brier: float) -> float:
     """Best over numbers of bins of the binned error less its noise and its deviation.
 
-    The numbers are 1, 2, 4, ... up to n / 4 and 2 sqrt(n).
+    The numbers are 1, 2, 4, ... up to n / 4 and 2 sqrt(n), and the smaller of n / 4 and 8 sqrt(n).
 
     Bins of equal mass carry errors A_B = sum(s - y); ``T = sum |A_B|``, and ``tau = (T - K) / n``. With L
     nats and ``phi = e^t - 1 - t``, outside an event of probability delta,
@@ -47,7 +47,10 @@ def binned_lower(running: Running, delta: float, brier: float) -> float:
     """
     passed = running.rows
     n = int(passed[-1])
-    counts = [2**j for j in range(max(1, min(n // 4, 2 * math.isqrt(n)).bit_length()))]
+    last = max(1, min(n // 4, 8 * math.isqrt(n)))
+    counts = [2**j for j in range(min(last, 2 * math.isqrt(n)).bit_length())]
+    if counts[-1] < last:  # errors that change their sign from score to score
+        counts.append(last)
     best = 0.0
     for count in counts:
         cuts = equal_mass_cuts(passed, count, 0, 1)

@@ -38,8 +38,9 @@ def room(rho: float) -> float:
     """How large bins should be whose ends lie inside cells of rho bins: the part of the usual size.
 
     A jump of eta may fall into a cell. With bins of r times the usual size the worst costs about ``r / 3 +
-    rho^2 / (2 r)`` bins: r solves ``r + 3/2 rho^2 / r = 1``, so that it is everywhere the same. From rho =
-    1/2 on the cell should stand alone, where a jump costs rho / 2; r is then 0.
+    rho^2 / (2 r)`` bins: r solves ``r + 3/2 rho^2 / r = 1``, so that it is everywhere the same, or is 1/2
+    where nothing solves it. From rho = 1/2 on the cell should stand alone, where a jump costs rho / 2; r is
+    then 0.
     """
     if rho > 0.5:
         return 0.0
@@ -85,15 +86,16 @@ def shifted_marks(passed: Integers, shares: Floats, alone: NDArray[np.intp], shi
     The number of shares is made whole by scaling them. `alone` are the cells of no share.
     """
     m = shares.size - 1
-    unit = max(shares[m] / max(np.rint(shares[m]), 1.0), 1e-300)
-    marks = np.empty(int(shares[m] / unit) + 2 * alone.size + 3, np.int64)
+    bins = max(int(np.rint(shares[m])), 1)
+    unit = shares[m] / bins
+    marks = np.empty(bins + 2 * alone.size + 3, np.int64)
     marks[0] = passed[0]
     used = 0
     number = 0
     low = 0
     for i in range(alone.size + 1):
         stop = alone[i] if i < alone.size else m
-        while (number + shift) * unit < shares[stop]:
+        while number < bins and (number + shift) * unit < shares[stop]:
             place = (number + shift) * unit
             step = 1  # find the cell: steps double, then halve
             while low + step < stop and shares[low + step] <= place:

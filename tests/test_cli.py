@@ -347,6 +347,29 @@ class TestTables:
                 assert run(*words, "-o", output, "--force") == (2, "", f"calcore: {message}\n")
         assert stat.S_ISFIFO(os.stat("pipe.csv").st_mode)
 
+    @pytest.mark.parametrize("words", ["table build a.parquet", "table merge a.cells", "simulate"])
+    def test_what_is_there_stays_without_force(self, job: Path, run: Run, words: str) -> None:
+        run("table", "build", "a.parquet", "-o", "a.cells")
+        run("table", "build", "b.parquet", "-o", "kept.npz")  # a table, whatever it is called
+        before = Path("kept.npz").read_bytes()
+        assert run(*words.split(), "-o", "kept.npz") == (
+            2,
+            "",
+            "calcore: kept.npz: there is such a file already; --force writes over it\n",
+        )
+        assert Path("kept.npz").read_bytes() == before
+        assert run(*words.split(), "-o", "kept.npz", "--force").code == 0
+        assert Path("kept.npz").read_bytes() != before
+
+    def test_an_input_is_never_the_output(self, job: Path, run: Run) -> None:
+        run("table", "build", "a.parquet", "-o", "a.cells")
+        before = Path("a.cells").read_bytes()
+        message = "calcore: a.cells: is also an input; name another output\n"
+        for words in (["merge", "a.cells"], ["build", "a.cells", "b.parquet"]):
+            for force in ([], ["--force"]):
+                assert run("table", *words, "-o", "a.cells", *force) == (2, "", message)
+        assert Path("a.cells").read_bytes() == before
+
     @pytest.mark.parametrize("cells", ["16777217", "9999999999999"])
     def test_the_number_of_cells_has_a_limit(self, job: Path, run: Run, cells: str) -> None:
         for words in (["certify"], ["table", "build", "-o", "t"]):

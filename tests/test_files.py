@@ -887,7 +887,7 @@ class TestWriting:
             listener.bind("socket")
             for refuse in (
                 lambda: replacing(path).__enter__(),
-                lambda: spare(path, keep=lambda _: True, force=True),
+                lambda: spare(path, force=True),
             ):
                 with pytest.raises(InputError) as caught:
                     refuse()

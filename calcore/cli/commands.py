@@ -347,11 +347,11 @@ def build(
 
     It is all that a certificate needs, about 100,000 cells for any number of rows. Tables of one grid add up.
     """
-    from calcore.files.intake import is_table, take_in
+    from calcore.files.intake import take_in
     from calcore.files.paths import expand, spare
     from calcore.table import CellTable
 
-    spare(output, inputs=expand(files), keep=lambda path: not is_table(path), force=force)
+    spare(output, inputs=expand(files), force=force)
     with _progress() as progress:
         given = take_in(
             files,
@@ -375,10 +375,9 @@ def build(
 @exit_codes
 def merge(tables: Tables, output: Output, force: Force = False) -> int:
     """Add up tables of one grid, exactly and in any order."""
-    from calcore.files.intake import is_table
     from calcore.files.paths import expand, spare
 
-    spare(output, inputs=expand(tables), keep=lambda path: not is_table(path), force=force)
+    spare(output, inputs=expand(tables), force=force)
     total = _sum_of_tables(tables)
     total.save(output)
     _say_written(output, total)
@@ -494,7 +493,7 @@ def simulate(
         error = true_error(shape.value, beta=beta)
     except ValueError as fault:
         raise InputError(f"--scores {scores}: {fault}") from fault
-    spare(output, keep=lambda _: True, force=force)
+    spare(output, force=force)
     with _progress("writing") as progress:
         write_columns(
             output,

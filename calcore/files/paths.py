@@ -8,7 +8,7 @@ import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -129,14 +129,14 @@ def suffix_of(path: str, known: Iterable[str]) -> str | None:
     return next((suffix for suffix in sorted(known, key=len, reverse=True) if name.endswith(suffix)), None)
 
 
-def spare(output: str, *, inputs: Iterable[str] = (), keep: Callable[[str], bool], force: bool) -> None:
-    """Refuse an output that is no file, or also an input, or a file to `keep` unless `force` is given."""
+def spare(output: str, *, inputs: Iterable[str] = (), force: bool) -> None:
+    """Refuse an output that is no file, or also an input, or there already unless `force` is given."""
     _refuse_no_file(output)
     if not os.path.lexists(output):
         return
     if any(os.path.realpath(path) == os.path.realpath(output) for path in inputs):
         raise InputError(f"{shown(output)}: is also an input; name another output")
-    if not force and keep(output):
+    if not force:
         raise InputError(f"{shown(output)}: there is such a file already; --force writes over it")
 
 

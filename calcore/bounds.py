@@ -18,25 +18,11 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calcore.kernels import divergence
+
 __all__ = ["bernstein", "dkw", "empirical_bernstein", "hoeffding", "kl_lower", "kl_upper"]
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-
-
-def kl_bernoulli(q: float, p: float) -> float:
-    """Kullback–Leibler divergence of Bernoulli(`q`) from Bernoulli(`p`), in nats.
-
-    Examples
-    --------
-    >>> round(kl_bernoulli(0.5, 0.25), 12) == round(0.5 * math.log(4 / 3), 12)
-    True
-    """
-    total = 0.0
-    if q > 0.0:
-        total += q * math.log(q / p) if p > 0.0 else math.inf
-    if q < 1.0:
-        total += (1.0 - q) * (math.log1p(-q) - math.log1p(-p)) if p < 1.0 else math.inf
-    return max(total, 0.0)
 
 
 @overload
@@ -59,7 +45,8 @@ def kl_upper(q: float | ArrayLike, nats: float | ArrayLike) -> float | NDArray[n
     Returns
     -------
     float or ndarray of float64
-        One-sided upper ends, in [q, 1]. Of two neighbouring doubles the one outside.
+        One-sided upper ends, in [q, 1]. Of two neighbouring doubles the one outside, or at most some units
+        in the last place further: never inside.
 
     Raises
     ------
@@ -75,9 +62,7 @@ def kl_upper(q: float | ArrayLike, nats: float | ArrayLike) -> float | NDArray[n
     >>> kl_upper([0.1, 0.5, 1.0], [0.0005, 0.01, 0.1]).round(6)
     array([0.109753, 0.570359, 1.      ])
     """
-    if not (isinstance(q, float) and isinstance(nats, float)):
-        return _edges(q, 1.0, nats)
-    return _edge(q, 1.0, nats)
+    return _edges(q, 1.0, nats)
 
 
 @overload
@@ -85,7 +70,22 @@ def kl_lower(q: float, nats: float) -> float: ...
 @overload
 def kl_lower(q: ArrayLike, nats: ArrayLike) -> float | NDArray[np.float64]: ...
 def kl_lower(q: float | ArrayLike, nats: float | ArrayLike) -> float | NDArray[np.float64]:
-    """Smallest p with kl(q, p) <= `nats`: a lower bound of a mean in [0, 1]; see `kl_upper`.
+    """Smallest p with kl(q, p) <= `nats`: a lower bound of a mean in [0, 1].
+
+    Parameters
+    ----------
+    q, nats : float or array_like
+        As in `kl_upper`.
+
+    Returns
+    -------
+    float or ndarray of float64
+        One-sided lower ends, in [0, q], rounded outwards.
+
+    Raises
+    ------
+    ValueError
+        If q lies outside [0, 1] or `nats` is negative.
 
     Examples
     --------
@@ -94,51 +94,18 @@ def kl_lower(q: float | ArrayLike, nats: float | ArrayLike) -> float | NDArray[n
     >>> round(kl_lower(0.9, 0.01), 10) == round(1 - kl_upper(0.1, 0.01), 10)
     True
     """
-    if not (isinstance(q, float) and isinstance(nats, float)):
-        return _edges(q, 0.0, nats)
-    return _edge(q, 0.0, nats)
+    return _edges(q, 0.0, nats)
 
 
-def _edge(q: float, outside: float, nats: float) -> float:
-    """Where kl(q, p) passes `nats` between p = q and p = `outside`, by bisection; rounded outwards."""
-    if not 0.0 <= q <= 1.0:
-        raise ValueError(f"q must lie in [0, 1]; got {q}")
-    if not nats >= 0.0:
-        raise ValueError(f"nats must be >= 0; got {nats}")
-    inside = q
-    if kl_bernoulli(q, outside) <= nats:
-        return outside
-    while (middle := 0.5 * (inside + outside)) not in (inside, outside):
-        if kl_bernoulli(q, middle) <= nats:
-            inside = middle
-        else:
-            outside = middle
-    return outside
-
-
-def _edges(q: ArrayLike, outside: float, nats: ArrayLike) -> float | NDArray[np.float64]:
-    """`_edge` of arrays, all elements halved together."""
+def _edges(q: float | ArrayLike, outside: float, nats: float | ArrayLike) -> float | NDArray[np.float64]:
+    """Where kl(q, p) passes `nats` between p = q and p = `outside`; rounded outwards."""
     mean = _values(q, "q", "lie in [0, 1]", lambda v: (v >= 0.0) & (v <= 1.0))
     limit = _values(nats, "nats", "be >= 0", lambda v: v >= 0.0)
     mean, limit = np.broadcast_arrays(mean, limit)
-    ends = np.full(mean.shape, outside)
-    inside = np.where(_kl(mean, ends) <= limit, outside, mean)
-    while True:
-        middle = 0.5 * (inside + ends)
-        between = (middle != inside) & (middle != ends)
-        if not between.any():
-            return _result(ends)
-        fits = _kl(mean, middle) <= limit
-        inside = np.where(between & fits, middle, inside)
-        ends = np.where(between & ~fits, middle, ends)
-
-
-def _kl(q: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`kl_bernoulli` of arrays."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        hits = np.where(q > 0.0, q * np.log(q / p), 0.0)
-        rest = np.where(q < 1.0, (1.0 - q) * (np.log1p(-q) - np.log1p(-p)), 0.0)
-    return np.asarray(np.maximum(hits + rest, 0.0))
+    if mean.ndim == 0:
+        return divergence.edge(float(mean), outside, float(limit))
+    found = divergence.edges(np.array(mean).ravel(), outside, np.array(limit).ravel())
+    return found.reshape(mean.shape)
 
 
 @overload
@@ -207,6 +174,11 @@ def bernstein(
     float or ndarray of float64
         In the units of `span`, and at most `span`.
 
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
     References
     ----------
     Boucheron, Lugosi, Massart, Concentration Inequalities (2013), theorem 2.10 with c = span / 3.
@@ -245,6 +217,11 @@ def empirical_bernstein(
     -------
     float or ndarray of float64
         In the units of `span`, and at most `span`. Never 0, even if all rows agree.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
 
     References
     ----------
@@ -289,6 +266,11 @@ def dkw(n: ArrayLike, delta: ArrayLike) -> float | NDArray[np.float64]:
     -------
     float or ndarray of float64
         A difference of probabilities, at most 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
 
     References
     ----------

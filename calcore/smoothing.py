@@ -137,12 +137,25 @@ def nadaraya_watson(
         if not kept.any():
             raise ValueError("sample_weight must not be all zero")
         places, values, masses = places[kept], values[kept], masses[kept]
+    if masses is not None and (scale := _scale(masses)) != 1.0:
+        masses = masses * scale
+    scale = _scale(values)
+    if scale != 1.0:
+        values = np.asarray(values * scale, np.float64)
     smooth = _smooth(places, values, masses, b, window, ascending, threads)
+    if scale != 1.0:
+        smooth = smooth / scale
     if points_order is None:
         return smooth
     result = np.empty_like(smooth)
     result[points_order] = smooth
     return result
+
+
+def _scale(numbers: NDArray[Any]) -> float:
+    """A power of two that takes numbers beyond 2^450 down to where sums of products stay finite; else 1."""
+    most = float(np.abs(numbers).max(initial=0))
+    return ldexp(1.0, 450 - frexp(most)[1]) if most > 2.0**450 else 1.0
 
 
 def kernel_ce_curve(

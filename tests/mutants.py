@@ -48,13 +48,14 @@ DEVIATIONS = "calcore/kernels/deviations.py"
 AVERAGING = "calcore/kernels/averaging.py"
 BINNING = "calcore/kernels/binning.py"
 BOUNDS = "calcore/bounds.py"
+DIVERGENCE = "calcore/kernels/divergence.py"
 VALIDATE = "calcore/_validate.py"
 
 _A = "t * base + spread * t * t / 8.0 + nats / n)"
 _B = "0.25 * phi * surplus + nats / n"
 _C = "return 2.0 * t / root, nats + "
 _NOISE = "error -= binomial_noise("
-_KL = "if kl_bernoulli(q, middle) <= nats:"
+_KL = "if kl_bernoulli(q, middle) <= allowed:"
 _BRIER = "kl_upper(table.sum_squared_error / table.n, -math.log(_BRIER * delta) / table.n)"
 _TIES = """found = 0
     for i in range(keys.size):
@@ -339,10 +340,10 @@ MUTANTS = [
     # inversion of kl
     Mutant(
         "kl: delta -> sqrt(delta)",
-        BOUNDS,
+        DIVERGENCE,
         _KL,
-        _KL.replace("nats", "nats / 2"),
-        f"{CERTIFICATES} {BOUNDS}",
+        _KL.replace("allowed", "allowed / 2"),
+        f"{CERTIFICATES} tests/test_bounds.py",
     ),
     # bins cut inside ties, sums on cells
     Mutant(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,38 @@ def test_kl_numbers_and_arrays_agree_with_a_root_finder(q: float, nats: float) -
         # an ulp of kl at its root, where kl' >= sqrt(2 kl) (Pinsker: kl >= 2 (p - q)^2)
         assert array[0] == pytest.approx(number, rel=1e-9, abs=1e-12)
         assert number == pytest.approx(kl_end(q, nats, upper=upper), rel=1e-9, abs=1e-12)
+
+
+def exact_kl(q: float, p: float) -> Decimal:
+    with localcontext() as context:
+        context.prec = 400  # 1 - 1e-300 and its logarithm, exactly enough
+        a, b = Decimal(q), Decimal(p)
+        total = Decimal(0)
+        if q > 0.0:
+            total += a * (a / b).ln()
+        if q < 1.0:
+            total += (1 - a) * ((1 - a) / (1 - b)).ln()
+        return total
+
+
+@pytest.mark.parametrize("q", [0.0, 1e-300, 1e-9, 0.02, 0.1, 0.5, 0.7, 1.0 - 1e-9, 1.0 - 2.0**-53, 1.0])
+@pytest.mark.parametrize("nats", [0.0, 1e-17, 1e-9, 1e-8, 1e-6, 0.01, 0.3, 5.0])
+def test_kl_ends_are_never_inside_and_hardly_outside(q: float, nats: float) -> None:
+    up, down = bounds.kl_upper(q, nats), bounds.kl_lower(q, nats)
+    for end, far in ((up, 1.0), (down, 0.0)):
+        if end != far:
+            assert exact_kl(q, end) >= Decimal(nats)
+        inwards = end
+        for _ in range(4):
+            inwards = math.nextafter(inwards, q)
+        inwards += (q - inwards) * 1e-14
+        if (inwards - q) * (far - q) > 0.0:  # else q is so near that nothing lies between
+            assert exact_kl(q, inwards) <= Decimal(nats)
+
+
+def test_kl_end_that_no_number_of_nats_reaches() -> None:
+    assert bounds.kl_lower(0.1, 1e308) == 0.0
+    assert bounds.kl_upper(0.1, math.inf) == 1.0
 
 
 def test_kl_at_the_ends() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import math
 
 import numpy as np
@@ -1019,3 +1020,13 @@ def test_counts_that_chance_explains_are_let_pass() -> None:
 @pytest.mark.parametrize("h", [5e-324, 1e-300, 1e300])
 def test_any_width_is_judged(h: float) -> None:
     assert why_not_perturbed(ScoreTable([0, 1], [0.25, 0.75]), h) == ""
+
+
+@pytest.mark.parametrize("method", ["tv", "nw", "nw-folds", "buckets"])
+@pytest.mark.parametrize("assumed", [{"lipschitz": 1e308}, {"perturbed": 5e-324}, {"variation": 1e308}])
+def test_assumptions_as_good_as_none_leave_finite_terms(method: str, assumed: dict[str, float]) -> None:
+    if method != "tv" and "variation" in assumed:
+        return
+    found = certify([0, 1], [0.2, 0.9], method=method, side="upper", **assumed)
+    assert found.upper == 1.0
+    json.dumps(found.to_dict(), allow_nan=False)

@@ -425,6 +425,16 @@ def test_no_drift_over_ten_million_rows() -> None:
             assert abs(Fraction(found[i]) - exact[0]) <= bound
 
 
+@pytest.mark.parametrize("window", ["box", "epanechnikov", "gaussian"])
+def test_numbers_near_the_largest_do_not_overflow(window: Any) -> None:
+    huge = [1.7e308, 1.7e308, 1.7e308]
+    for weights in (None, [1.7e308, 1.7e308, 1e-100]):
+        found = nadaraya_watson([0.0, 0.5, 9.0], huge, 2.0, window=window, sample_weight=weights)
+        assert found == pytest.approx(huge, rel=1e-10)
+        small = nadaraya_watson([0.0, 0.5, 9.0], [1, 0, 1], 2.0, window=window, sample_weight=weights)
+        assert np.isfinite(small).all()
+
+
 @pytest.mark.slow
 def test_labels_over_ten_million_rows() -> None:
     rng = np.random.default_rng(9)

@@ -20,6 +20,7 @@ PARTS = {  # and the modules that measure them
     "speed": "speed",
     "process": "process",
     "peers": "peers",
+    "kernels": "kernels",
     "functions": "functions",
     "reproduce": "reproduce_certificates",
     "perturbations": "perturbations",

@@ -223,6 +223,18 @@ def _peers(content: Content) -> list[str]:
     ]
 
 
+def _kernels(content: Content) -> list[str]:
+    other = "np.sort of as many scores"
+    lines = [
+        f"{content['n']:,} numbers; peers that could be installed: {', '.join(content['peers']) or 'none'}.",
+        "",
+    ]
+    for entry in content["signals"]:
+        lines += [f"{entry['signal']}, lam = {entry['lam']:.4g}:", "", *_times(entry["rows"], other), ""]
+        lines += [f"Left out: {peer} ({why})." for peer, why in entry["left_out"].items()]
+    return [*lines, "Others:", "", *_times(content["own"], other)]
+
+
 def _functions(content: Content) -> list[str]:
     sizes = sorted({row["n"] for row in content["rows"]})
     tasks = list(dict.fromkeys(row["task"] for row in content["rows"]))
@@ -440,6 +452,7 @@ _BODIES: dict[str, Callable[[Content], list[str]]] = {
     "speed": _speed,
     "process": _process,
     "peers": _peers,
+    "kernels": _kernels,
     "functions": _functions,
     "reproduce": _reproduce,
     "perturbations": _perturbations,

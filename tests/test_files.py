@@ -125,6 +125,15 @@ class TestFormats:
         assert open_source(name).n_rows in (2000, None)
 
     @pytest.mark.parametrize("name", WRITERS)
+    def test_names_of_files_need_not_be_text(self, name: str) -> None:
+        WRITERS[name](name, table(50))
+        strange = os.fsdecode(b"\xfc" + name.encode())
+        Path(name).rename(strange)
+        assert np.array_equal(read(strange)[1], columns(50)[1])
+        with pytest.raises(InputError, match=r"^'\\udcfc.*': no column nope"):
+            take_in([strange], label="nope")
+
+    @pytest.mark.parametrize("name", WRITERS)
     def test_batches_are_bounded_and_progress_reaches_the_end(
         self, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -348,7 +357,7 @@ class TestDamage:
             ("", "Empty CSV file"),
             ("y,p\n1,0.5\n0,x\n", "column p must hold numbers; got 'x' at data row 2"),
             ("y,p\n1,0.5\n\n\n0,0,5\n", "data row 2 has 3 values where the header has 2"),
-            ("y,p\n1\n", "data row 1 has 1 values where the header has 2"),
+            ("y,p\n1\n", "data row 1 has 1 value where the header has 2"),
             ("y,p\n1,0.5\n0,\n", "column p has a missing value at data row 2"),
             ("0.5,1\n0.25,0\n", "the first line must name the columns; got 0.5,1"),
             ("y,p\n1,0.5\n0,0_5\n", "column p must hold numbers; got '0_5' at data row 2"),
@@ -359,6 +368,79 @@ class TestDamage:
         Path("a.csv").write_text(text)
         with pytest.raises(InputError, match=f"^a.csv: {message}"):
             read("a.csv", "y", "p")
+
+    @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+    @pytest.mark.parametrize("rows_before", [1, 1000])
+    @pytest.mark.parametrize(
+        "end",
+        [
+            '1,"0.5,n',  # the score
+            '1,"0.5\n',
+            '"1,0.5,n\n',  # the label
+            '1,0.5,"n',  # a column that nobody reads
+            '1,0.5,"n""',
+            '1,0.5,"',
+            '1,0.5,"n\n' + "0,0.5,n\n" * 9,  # and all rows behind it
+        ],
+    )
+    def test_a_quote_that_nothing_closes(
+        self, end: str, rows_before: int, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(formats, "_CSV_BLOCK", 256)
+        content = b"y,p,note\n" + b"0,0.25,n\n" * rows_before
+        content += end.encode()
+        Path(name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+        row = rows_before + 1
+        with pytest.raises(InputError, match=f"^{name}: data row {row} opens a quote that nothing closes$"):
+            read(name, "y", "p")
+
+    def test_quotes_open_or_closed_as_the_csv_module_has_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        rng = np.random.default_rng(SEED)
+        closed = ["0,.5,a", '1,.25,"b"', '1,"0.5",c', '0,.125,"d""e"', '1,.5,f"g', '0,.5,""', '1,.5,"h\ni"']
+        opened = ['0,.5,"a', '1,"0.5,c', '1,.5,"', '0,.5,"a""']
+        for number in range(200):
+            monkeypatch.setattr(formats, "_CSV_BLOCK", int(rng.choice([256, 4096])))
+            rows = [
+                str(row) for row in rng.choice(closed[:-1] if number % 2 else closed, rng.integers(1, 60))
+            ]
+            if number % 2:
+                rows.append(str(rng.choice(opened)))
+            text = "y,p,n\n" + "\n".join(rows) + str(rng.choice(["", "\n"]))
+            Path("a.csv").write_text(text)
+            if number % 2:
+                with pytest.raises(InputError, match="opens a quote that nothing closes"):
+                    read("a.csv", "y", "p")
+                continue
+            try:
+                assert len(read("a.csv", "y", "p")[0]) == len(rows)
+            except InputError as error:  # a line break inside quotes at the end of a block
+                assert "over several lines" in str(error)  # noqa: PT017
+                assert "h\ni" in text
+
+    def test_a_stray_quote_before_much_text(self) -> None:
+        Path("a.csv").write_text('y,p,note\n0,0.5,"n\n' + "1,0.5,n\n" * 50_000)
+        with pytest.raises(
+            InputError, match=r"^a.csv: data row 1 has a value of more than 131,072 char.*quote"
+        ):
+            read("a.csv", "y", "p")
+
+    def test_a_quote_in_the_header_that_nothing_closes(self) -> None:
+        Path("a.csv").write_text('y,"p\n1,0.5\n')
+        with pytest.raises(InputError, match=r"^a.csv: the header opens a quote that nothing closes$"):
+            read("a.csv", "y", "p")
+
+    def test_checksums_of_parquet_pages_are_checked(self) -> None:
+        n = 1000
+        rows = pa.table({"y": np.arange(n) % 2, "p": np.linspace(0, 1, n)})
+        parquet.write_table(
+            rows, "a.parquet", write_page_checksum=True, use_dictionary=False, compression="none"
+        )
+        assert len(read("a.parquet", "y", "p")[0]) == n
+        content = bytearray(Path("a.parquet").read_bytes())
+        content[content.index(np.float64(rows["p"][500].as_py()).tobytes())] ^= 1
+        Path("a.parquet").write_bytes(content)
+        with pytest.raises(InputError, match=r"^a.parquet: .*(CRC|checksum)"):
+            read("a.parquet", "y", "p")
 
     @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
     @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
@@ -414,13 +496,31 @@ class TestDamage:
         [
             (lambda: np.save("a.npy", np.zeros(3)), r"needs a 2-D array .* got shape \(3,\)"),
             (lambda: np.save("a.npy", np.zeros((2, 2, 2))), "needs a 2-D array"),
-            (lambda: np.save("a.npy", np.array([[0, "x"]], object)), "Python objects"),
+            (
+                lambda: np.save("a.npy", np.array([["no", 0.5]], object)),
+                r"holds pickled Python objects, .*\.astype\(str\).*np\.savez",
+            ),
+            (lambda: np.save("a.npy", np.zeros(2, [("y", "O"), ("p", "f8")])), "pickled Python objects"),
         ],
     )
     def test_arrays_that_are_no_columns(self, save: Callable[[], None], message: str) -> None:
         save()
         with pytest.raises(InputError, match=f"^a.npy: .*{message}"):
             open_source("a.npy")
+
+    def test_text_as_pandas_hands_it_out(self) -> None:
+        labels = np.array(["no", "yes", "no"], object)
+        np.savez("a.npz", y=labels, p=np.full(3, 0.5))
+        advice = r"pickled Python objects, which are not read: save text with \.astype\(str\)"
+        for job in (
+            lambda: read("a.npz", "y", "p"),
+            lambda: take_in(["a.npz"]),
+            lambda: take_in(["a.npz"], label="y", score="p", pos_label="yes"),
+        ):
+            with pytest.raises(InputError, match=rf"^a\.npz: (?s:.)*{advice}"):
+                job()
+        np.savez("a.npz", y=labels.astype(str), p=np.full(3, 0.5))
+        assert take_in(["a.npz"], label="y", score="p", pos_label="yes").table.n_positive == 1
 
     def test_archives_with_unequal_columns(self) -> None:
         np.savez("a.npz", y=np.zeros(3), p=np.zeros(4), m=np.zeros((2, 2)))
@@ -635,7 +735,7 @@ class TestIntake:
         parquet.write_table(table(100), "a.parquet")
         assert (
             take_in(["a.parquet"], label="late", score="p", grid="sqrt").table.describe()
-            == "100800 sqrt cells"
+            == "100,800 sqrt cells"
         )
         assert (
             take_in(["a.parquet"], label="late", score="p", n_cells=50).table.describe() == "50 linear cells"
@@ -694,9 +794,11 @@ class TestIntake:
         ],
     )
     def test_positive_label_as_typed(self, labels: list[Any], pos_label: str, positives: int) -> None:
-        parquet.write_table(pa.table({"y": labels, "p": [0.5, 0.25, 0.75]}), "a.parquet")
+        rows = pa.table({"y": labels, "p": [0.5, 0.25, 0.75]})
+        parquet.write_table(rows, "a.parquet")
         assert take_in(["a.parquet"], pos_label=pos_label).table.n_positive == positives
-        grouped = take_in_groups(["a.parquet"], "p", label="y", score="p", pos_label=pos_label)
+        parquet.write_table(rows.append_column("g", pa.array([1, 2, 3])), "a.parquet")
+        grouped = take_in_groups(["a.parquet"], "g", label="y", score="p", pos_label=pos_label)
         assert grouped.labels.sum() == positives
 
     @pytest.mark.parametrize(
@@ -748,9 +850,9 @@ class TestIntake:
     def test_tables_of_different_cells_do_not_add_up(self) -> None:
         calcore.CellTable().update([1], [0.5]).save("a.cells")
         calcore.CellTable(grid="sqrt").update([1], [0.5]).save("b.cells")
-        with pytest.raises(InputError, match=r"^b.cells: it must have the same grid; got 100800 sqrt cells"):
+        with pytest.raises(InputError, match=r"^b.cells: it must have the same grid; got 100,800 sqrt cells"):
             take_in(["a.cells", "b.cells"])
-        with pytest.raises(InputError, match=r"^a.cells has 100800 linear cells already: leave out --grid"):
+        with pytest.raises(InputError, match=r"^a.cells has 100,800 linear cells already: leave out --grid"):
             take_in(["a.cells"], grid="sqrt")
 
     @pytest.mark.parametrize("option", ["label", "score", "pos_label"])
@@ -839,6 +941,9 @@ class TestWriting:
         assert calls == sorted(calls)
         assert calls[-1] == (1.0, 1234)
         assert os.listdir() == [f"a.{suffix}"]
+        strange = os.fsdecode(f"\xfc.{suffix}".encode("latin-1"))
+        write_columns(strange, ("y", "p"), self.blocks(100), 100)
+        assert len(read(strange, "y", "p")[0]) == 100
 
     @pytest.mark.parametrize("suffix", ["parquet", "csv.gz", "npz"])
     @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])

@@ -494,7 +494,7 @@ def test_an_empty_cell_table():
 def test_words_for_people():
     assert ScoreTable([0], [0.5]).describe() == "sorted scores"
     assert repr(ScoreTable([0], [0.5])) == "<ScoreTable: 1 rows>"
-    assert CellTable().describe() == "100800 linear cells"
+    assert CellTable().describe() == "100,800 linear cells"
     assert repr(CellTable(5, "logit").update([1], [1.0])) == "<CellTable: 1 rows in 5 logit cells>"
 
 

@@ -28,7 +28,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import ipc, parquet
 
 from calcore.files.arrays import as_arrow
-from calcore.files.paths import InputError, reading, reason, shown, suffix_of
+from calcore.files.paths import InputError, open_native, reading, reason, shown, suffix_of
 
 __all__ = ["BATCH_ROWS", "Column", "Source", "kind_of", "open_source"]
 
@@ -104,7 +104,12 @@ class _Parquet(Source):
 
     def _open(self) -> parquet.ParquetFile:
         # A buffer makes a column chunk stream; without one, a row group of 10^7 rows is read whole.
-        return parquet.ParquetFile(self.path, buffer_size=_PARQUET_BUFFER, pre_buffer=False)
+        return parquet.ParquetFile(
+            open_native(self.path),
+            buffer_size=_PARQUET_BUFFER,
+            pre_buffer=False,
+            page_checksum_verification=True,
+        )
 
     def batches(
         self, names: Sequence[str], *, numeric: Sequence[str] = (), rows: int = BATCH_ROWS
@@ -132,7 +137,7 @@ class _Arrow(Source):
         if self._is_file:
             mapping = _map(self.path)
             return self._selective(pa.py_buffer(mapping), names), mapping
-        file = stack.enter_context(pa.OSFile(self.path))
+        file = stack.enter_context(open_native(self.path))
         return stack.enter_context(ipc.open_stream(file, options=self._only(names))), file
 
     def _only(self, names: Sequence[str] | None) -> ipc.IpcReadOptions:
@@ -192,13 +197,14 @@ class _Csv(Source):
             with ExitStack() as stack:
                 self._take_schema(self._open(stack, None, ())[0].schema)
         except pa.ArrowInvalid as error:
-            raise InputError(f"{shown(path)}: {self._explain((), ()) or reason(error)}") from error
+            raise InputError(f"{shown(path)}: {self._explain((), ()) or _csv_reason(error)}") from error
 
     def _open(
         self, stack: ExitStack, names: Sequence[str] | None, numeric: Sequence[str]
     ) -> tuple[Any, pa.NativeFile]:
-        raw = stack.enter_context(pa.OSFile(self.path))
+        raw = stack.enter_context(open_native(self.path))
         stream = stack.enter_context(pa.CompressedInputStream(raw, "gzip")) if _is_gzip(self.path) else raw
+        stream = stack.enter_context(pa.TransformInputStream(stream, _BlankEnd()))
         known = {column.name: column.type for column in self.columns}
         reader = arrow_csv.open_csv(
             stream,
@@ -226,7 +232,7 @@ class _Csv(Source):
                     for start in range(0, batch.num_rows, rows):
                         yield batch.slice(start, rows)
             except pa.ArrowInvalid as error:
-                message = self._explain(names, numeric) or reason(error)
+                message = self._explain(names, numeric) or _csv_reason(error)
                 raise InputError(f"{shown(self.path)}: {message}") from error
 
     def _explain(self, names: Sequence[str], numeric: Sequence[str]) -> str:
@@ -237,18 +243,62 @@ class _Csv(Source):
             "int64": ("holds whole numbers before", _is_whole),
             "bool": ("holds true or false before", lambda cell: cell.lower() in ("true", "false", "0", "1")),
         }
+        row = 0
+        ended: list[str] = []
+
+        def to_the_end(text: IO[str]) -> Iterator[str]:
+            yield from text
+            ended.append("")  # nobody asks for a line more while a row is complete
+
         with _open_text(self.path) as text:
-            lines = csv.reader(text, delimiter=self._delimiter)
+            lines = csv.reader(to_the_end(text), delimiter=self._delimiter)
             header = next(lines, [])
-            for row, cells in enumerate(filter(None, lines), 1):
-                if len(cells) != len(header):
-                    return f"data row {row} has {len(cells)} values where the header has {len(header)}"
-                for name in names:
-                    cell = cells[header.index(name)]
-                    rule, holds = rules.get(kinds[name], ("", bool))
-                    if rule and cell and not holds(cell):
-                        return f"column {shown(name)} {rule}; got {cell!r} at data row {row}"
+            if ended:
+                return "the header opens a quote that nothing closes" if header else ""
+            try:
+                for row, cells in enumerate(filter(None, lines), 1):
+                    if ended:
+                        return f"data row {row} opens a quote that nothing closes"
+                    if len(cells) != len(header):
+                        values = "1 value" if len(cells) == 1 else f"{len(cells)} values"
+                        return f"data row {row} has {values} where the header has {len(header)}"
+                    for name in names:
+                        cell = cells[header.index(name)]
+                        rule, holds = rules.get(kinds[name], ("", bool))
+                        if rule and cell and not holds(cell):
+                            return f"column {shown(name)} {rule}; got {cell!r} at data row {row}"
+            except csv.Error:
+                most = f"more than {csv.field_size_limit():,} characters"
+                return f"data row {row + 1} has a value of {most}: does it open a quote that nothing closes?"
         return ""
+
+
+class _BlankEnd:
+    """Blank lines after a CSV file with quotes, so that the reader's last two blocks hold nothing else.
+
+    The reader refuses a quote that is still open at the end of a block, except at the end of the file: it
+    takes a file that was cut short, or all rows behind a stray quote, as one value.
+    """
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._pad = False
+
+    def __call__(self, part: pa.Buffer) -> pa.Buffer | bytes:
+        if len(part):
+            self._size += len(part)
+            self._pad = self._pad or b'"' in part.to_pybytes()
+            return part
+        if not self._pad:  # called at the end, and again whenever it is read beyond that
+            return part
+        self._pad = False
+        return b"\n" * (-self._size % _CSV_BLOCK + _CSV_BLOCK + 1)
+
+
+def _csv_reason(error: pa.ArrowInvalid) -> str:
+    if "out of sync with chunker" in str(error):
+        return "a quoted value goes over several lines; write it without line breaks"
+    return reason(error)
 
 
 def _is_whole(cell: str) -> bool:
@@ -290,6 +340,12 @@ class _Npy(Source):
         self.columns = tuple(_numpy_column(name, dtype) for name, dtype in types.items())
 
     def _map(self) -> NDArray[Any]:
+        with open(self.path, "rb") as file:
+            _, dtype = _npy_header(file)
+        if dtype.hasobject:
+            raise InputError(
+                f"{shown(self.path)}: holds {_OBJECTS}; or save every column by its name with np.savez"
+            )
         array: NDArray[Any] = np.load(self.path, mmap_mode="r", allow_pickle=False)
         if array.ndim != (1 if array.dtype.names else 2):
             raise InputError(
@@ -324,9 +380,9 @@ class _Npz(Source):
                     with archive.open(member) as stream:
                         shape, dtype = _npy_header(stream)
                     column = _numpy_column(name, dtype)
-                    if len(shape) == 1:
+                    if len(shape) == 1 and not dtype.hasobject:
                         self._rows[name] = shape[0]
-                    else:
+                    elif not dtype.hasobject:
                         column = Column(name, f"{dtype} of shape {shape}", "other")
                     columns.append(column)
         self.columns = tuple(columns)
@@ -338,9 +394,8 @@ class _Npz(Source):
         for name in names:
             if name not in self._rows:
                 kind = next(column.type for column in self.columns if column.name == name)
-                raise InputError(
-                    f"{shown(self.path)}: column {shown(name)} holds {kind}, not one value per row"
-                )
+                fault = kind if kind == _OBJECTS else f"{kind}, not one value per row"
+                raise InputError(f"{shown(self.path)}: column {shown(name)} holds {fault}")
         lengths = [self._rows[name] for name in names]
         if len(set(lengths)) > 1:
             sizes = ", ".join(f"{shown(name)} has {n}" for name, n in zip(names, lengths, strict=True))
@@ -371,7 +426,13 @@ def _npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
 def _numpy_column(name: str, dtype: np.dtype[Any]) -> Column:
     kinds = {"b": "bool", "i": "number", "u": "number", "f": "number", "U": "text"}
     usable = dtype.itemsize <= 8 or dtype.kind == "U"
-    return Column(name, str(dtype), kinds.get(dtype.kind, "other") if usable else "other")
+    kind = kinds.get(dtype.kind, "other") if usable else "other"
+    return Column(name, _OBJECTS if dtype.hasobject else str(dtype), kind)
+
+
+_OBJECTS = (
+    "pickled Python objects, which are not read: save text with .astype(str), numbers with .astype(float)"
+)
 
 
 def _map(path: str) -> mmap.mmap:

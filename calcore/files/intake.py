@@ -180,6 +180,9 @@ def take_in_groups(
     plan = _plan(patterns, label, score, pos_label, command)
     if plan.tables or plan.label is None or plan.score is None:
         raise InputError(f"{shown(plan.tables[0])}: a saved table has no rows to draw from (--groups)")
+    for what, name in (("label", plan.label), ("score", plan.score)):
+        if groups == name:
+            raise InputError(f"--groups {shown(groups)}: is the {what} column; name what rows belong to")
     for source in plan.sources:
         find_column(source, groups, "--groups")
     held = _Held()
@@ -420,6 +423,7 @@ def in_words_of_the_command(
     message = message.replace(
         "are the arguments swapped? The order is (y_true, y_prob)", "are --label and --score swapped?"
     )
+    message = message.replace("percent; pass y_prob / 100", "percent; divide the column by 100")
     message = re.sub(r"[;:] convert it, e\.g\. with \.astype\(float\)", "", message)
     message = re.sub(r"\bindex (\d+)", lambda match: f"data row {int(match[1]) + start + 1}", message)
     message = re.sub(r"\(and (\d+ more)\)", r"(and at least \1)", message)

@@ -15,7 +15,17 @@ import pyarrow as pa
 
 from calcore.table import storage
 
-__all__ = ["InputError", "expand", "reading", "reason", "replacing", "shown", "suffix_of"]
+__all__ = [
+    "InputError",
+    "expand",
+    "open_native",
+    "reading",
+    "reason",
+    "replacing",
+    "shown",
+    "spare",
+    "suffix_of",
+]
 
 
 class InputError(ValueError):
@@ -102,6 +112,11 @@ def reason(error: BaseException) -> str:
         return os.strerror(error.errno).lower()
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0]
+
+
+def open_native(path: str, mode: str = "rb") -> pa.OSFile:
+    """A file of pyarrow by the bytes of its name, of which it would make UTF-8: not every name is that."""
+    return pa.OSFile(os.fsencode(path), mode)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from pyarrow import ipc, parquet
 
 from calcore.files.arrays import as_arrow
 from calcore.files.formats import BATCH_ROWS
-from calcore.files.paths import InputError, replacing, shown, suffix_of
+from calcore.files.paths import InputError, open_native, replacing, shown, suffix_of
 
 __all__ = ["write_columns"]
 
@@ -81,7 +81,7 @@ def _write_batches(
 ) -> None:
     batches = (pa.record_batch(list(map(as_arrow, columns)), names=list(names)) for columns in blocks)
     first = next(batches)
-    with pa.OSFile(part, "wb") as sink, open_writer(sink, first.schema) as writer:
+    with open_native(part, "wb") as sink, open_writer(sink, first.schema) as writer:
         for batch in chain([first], batches):
             writer.write_batch(batch)
 

@@ -194,7 +194,7 @@ class CellTable(Table):
         return f"n_cells={n_cells}" if best == self.grid else f"grid={best!r} with n_cells={n_cells}"
 
     def describe(self) -> str:
-        return f"{self.n_cells} {self.grid} cells"
+        return f"{self.n_cells:,} {self.grid} cells"
 
     def __repr__(self) -> str:
         rows = f"{self._n} rows" if self._whole else "an unknown part of the rows"

@@ -192,7 +192,10 @@ class TestCertify:
         expected = calcore.certify(labels, scores, groups=who, rng=5)
         assert (given["n"], given["n_dropped"], given["upper"]) == (400, 2600, expected.upper)
         assert given["columns"]["groups"] == "who"
-        assert "one random row was kept of each group: 400 of 3000 rows" in run(*words[:-1]).out
+        text = run(*words[:-1]).out
+        assert "Groups      one random row of each: 400 of 3,000 rows\n" in text
+        assert "Data        a.parquet, label y, score p, groups who\n" in text
+        assert "Warning" not in text
         for extra in (["--grid", "sqrt"], ["--cells", "9"], ["--bins", "3"], ["--cross-check"]):
             ended = run(*words, *extra)
             assert (ended.code, ended.out) == (2, "")
@@ -200,11 +203,32 @@ class TestCertify:
                 "calcore: --groups draws single rows: leave out --grid, --cells, --bins and --cross-check\n"
             )
 
+    @pytest.mark.parametrize(("groups", "what"), [("late", "label"), ("p", "score")])
+    def test_groups_are_neither_labels_nor_scores(self, job: Path, run: Run, groups: str, what: str) -> None:
+        for named in ([], ["--label", "late", "--score", "p"]):
+            ended = run("certify", "*.parquet", "--groups", groups, *named)
+            assert ended == (
+                2,
+                "",
+                f"calcore: --groups {groups}: is the {what} column; name what rows belong to\n",
+            )
+
+    def test_bins_in_json(self, job: Path, run: Run) -> None:
+        labels, scores = simulate.rows(4000, seed=SEED)
+        order = np.argsort(scores)
+        given = json.loads(run("certify", "*.parquet", "--bins", "5", "--json").out)["bins"]
+        assert [part["rows"] for part in given] == [800] * 5
+        for part, rows in zip(given, np.split(order, 5), strict=True):
+            assert part["predicted"] == pytest.approx(scores[rows].mean(), abs=1e-12)
+            assert part["observed"] == pytest.approx(labels[rows].mean(), abs=1e-12)
+            assert (part["low"], part["high"]) == (scores[rows].min(), scores[rows].max())
+        assert json.loads(run("certify", "*.parquet", "--json").out)["bins"] == []
+
     def test_grid_and_threads(self, job: Path, run: Run) -> None:
         words = ["certify", "*.parquet", "--json", "--grid", "sqrt", "--cells", "5000", "--threads"]
         one, two = (json.loads(run(*words, threads).out) for threads in ("1", "2"))
         assert one == two
-        assert one["table"] == "5000 sqrt cells"
+        assert one["table"] == "5,000 sqrt cells"
 
     def test_warnings_speak_of_options(self, job: Path, run: Run) -> None:
         out = run("certify", "*.parquet", "--cells", "2").out
@@ -245,6 +269,8 @@ class TestCertify:
                 "*.parquet --method tv --variation 1 --lipschitz 1",
                 "--lipschitz must be left out beside --variation: --method tv uses one assumption",
             ),
+            ("*.parquet --n-folds 7", "--n-folds is for --method tv and nw-folds: leave it out"),
+            ("*.parquet --n-folds 5 --method buckets --lipschitz 1", "--n-folds is for --method tv and nw-"),
             ("*.parquet a.parquet", "a.parquet: given twice; its rows would count twice"),
             ("*.parquet --pos-label x", "--pos-label x: column late holds numbers"),
             ("*.parquet --label p --score late", "a.parquet: column p must hold labels 0/1 or -1/+1; got 0."),
@@ -276,6 +302,13 @@ class TestCertify:
         assert "Usage: calcore" in ended.out + ended.err
         assert "Traceback" not in ended.err
 
+    def test_percent(self, run: Run) -> None:
+        Path("a.csv").write_text("y,p\n0,20\n1,90\n")
+        assert run("certify", "a.csv", "--label", "y", "--score", "p").err == (
+            "calcore: a.csv: column p must lie in [0, 1]; got 20.0 at data row 1 (and at least 1 more): "
+            "these look like percent; divide the column by 100\n"
+        )
+
     def test_unreadable_files(self, job: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(*_: object, **__: object) -> None:
             raise PermissionError(13, "Permission denied", "a.parquet")  # the tests may run as root
@@ -292,7 +325,7 @@ class TestCertify:
 class TestTables:
     def test_day_by_day_is_the_whole(self, job: Path, run: Run) -> None:
         assert run("table", "build", "a.parquet", "-o", "a.cells").out == (
-            "a.cells: 1,500 rows in 1,488 of 100800 linear cells\n"
+            "a.cells: 1,500 rows in 1,488 of 100,800 linear cells\n"
         )
         assert run("table", "build", "b.parquet", "-o", "b.cells").code == 0
         assert run("table", "merge", "a.cells", "b.cells", "-o", "c.cells").code == 0
@@ -312,7 +345,7 @@ class TestTables:
         occupied = len(table.cells().n)
         out = run("table", "show", "t").out
         assert out.startswith(
-            f"Cells       6400 logit cells, {occupied:,} of them occupied\nRows        4,000, of"
+            f"Cells       6,400 logit cells, {occupied:,} of them occupied\nRows        4,000, of"
         )
         assert sum(" - " in line for line in out.splitlines()) == 10
         given = json.loads(run("table", "show", "t", "--json", "--bins", "3").out)
@@ -330,7 +363,7 @@ class TestTables:
         run("table", "build", "b.parquet", "-o", "b.cells", "--grid", "sqrt")
         ended = run("table", "merge", "a.cells", "b.cells", "-o", "t")
         assert (ended.code, ended.out) == (2, "")
-        assert ended.err.startswith("calcore: b.cells: it must have the same grid; got 100800 sqrt cells")
+        assert ended.err.startswith("calcore: b.cells: it must have the same grid; got 100,800 sqrt cells")
         assert not Path("t").exists()
 
     def test_output_must_be_a_file(self, job: Path, run: Run) -> None:
@@ -632,6 +665,26 @@ class TestProcess:
         ended = shell("certify", "a.parquet", "--label", "é", PYTHONIOENCODING="ascii")
         assert (ended.code, ended.out) == (2, "")
         assert ended.err == "calcore: a.parquet: no column \\xe9 (--label); it has y, v\\xe4h\n"
+
+    @pytest.mark.parametrize("suffix", ["csv", "parquet"])
+    def test_names_of_files_in_any_locale(self, suffix: str) -> None:
+        name = os.fsdecode(f"ü.{suffix}".encode())
+        environment = {"LC_ALL": "C", "PYTHONUTF8": "0"}
+        assert shell("simulate", "-o", name, "--rows", "100", **environment).code == 0
+        assert Path(name).exists()
+        ended = shell("certify", name, **environment)
+        assert (ended.code, ended.err) == (0, "")
+        assert f"Data        '\\udcc3\\udcbc.{suffix}', label" in ended.out
+        assert f"Data        ü.{suffix}, label" in shell("certify", name, PYTHONIOENCODING="utf-8").out
+        ended = shell("table", "build", name, "-o", os.fsdecode("ü".encode()), **environment)
+        assert (ended.code, ended.err) == (0, "")
+        assert ended.out.startswith("'\\udcc3\\udcbc': 100 rows in ")
+
+    def test_names_of_files_cannot_write_to_the_terminal(self, run: Run) -> None:
+        name = "\x1b[31m.csv"
+        assert run("simulate", "-o", name, "--rows", "10").out.startswith("'\\x1b[31m.csv': 10 rows, ")
+        assert "Data        '\\x1b[31m.csv', label" in run("certify", name).out
+        assert run("table", "build", name, "-o", "\x1b").out.startswith("'\\x1b': 10 rows in ")
 
 
 def in_a_terminal(*words: str, columns: int = 70, **environment: str) -> str:

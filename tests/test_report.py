@@ -63,7 +63,7 @@ def test_the_whole_text() -> None:
         "  plug_in       0.02000  error seen in bins of scores\n"
         "  bias          0.00400  what a bin can hide, given the assumption\n"
         "  deviation     0.01056  chance in the labels\n"
-        "  upper bound   0.03457\n"
+        "  upper bound   0.03457  rounded up to 0.0346 above\n"
         "\n"
         "Warning: all labels are 1\n"
         "\n"
@@ -125,6 +125,31 @@ def test_a_bound_above_one_says_so() -> None:
     text = certificate_text(certificate(upper=1.0, terms={"plug_in": 0.5, "bias": 1.0}))
     assert "upper bound   1.50000  (no calibration error exceeds 1)" in text
     assert "and 1.0000, with" in text
+
+
+@pytest.mark.parametrize(
+    ("upper", "line"),
+    [
+        (0.08142, "upper bound   0.08142  rounded up to 0.0815 above"),
+        (0.0814, "upper bound   0.08140\n"),
+        (0.999999, "upper bound   1.00000\n"),
+        (0.000123456, "upper bound   0.0001235  rounded up to 0.000124 above"),
+    ],
+)
+def test_the_sum_says_how_the_first_line_rounds_it(upper: float, line: str) -> None:
+    text = certificate_text(certificate(lower=0.0, upper=upper, terms={"plug_in": upper}))
+    assert line in text
+    first = text.splitlines()[0]
+    assert "rounded" not in line or line.split()[6] in first
+    assert interval_text(certificate(lower=0.0, upper=upper)) == first
+
+
+def test_a_draw_that_was_asked_for_is_no_warning() -> None:
+    drawn = calcore.certify([0, 1] * 600, [0.5] * 1200, groups=np.arange(1200) // 3)
+    assert len(drawn.warnings) == 1
+    text = certificate_text(drawn)
+    assert "Groups      one random row of each: 400 of 1,200 rows\n" in text
+    assert "Warning" not in text
 
 
 def test_every_row_for_itself() -> None:
@@ -195,13 +220,13 @@ def test_the_table_of_bins_shows_rare_rates() -> None:
 def test_the_summary_of_a_table() -> None:
     table = calcore.CellTable().update([0, 1, 1, 1], [0.25, 0.25, 0.75, 1.0 + 1e-12])
     assert summary_text(table) == (
-        "Cells       100800 linear cells, 3 of them occupied\n"
+        "Cells       100,800 linear cells, 3 of them occupied\n"
         "Rows        4, of which 3 positive\n"
         "Base rate   0.7500; mean score 0.5625\n"
         "Clipped     1 score a rounding error outside [0, 1]"
     )
     assert summary_text(calcore.CellTable()) == (
-        "Cells       100800 linear cells, 0 of them occupied\nRows        0, of which 0 positive"
+        "Cells       100,800 linear cells, 0 of them occupied\nRows        0, of which 0 positive"
     )
     rare = np.random.default_rng(SEED).beta(0.2, 199.8, 100_000)
     assert "Warning     cells are too wide for these scores" in summary_text(

@@ -68,6 +68,8 @@ class Shape(StrEnum):
     SHIFTED = "shifted"
 
 
+_FOLDED = ("tv", "nw-folds")
+
 _MAX_CELLS = 1 << 24
 """A cell takes 64 bytes for each thread: more would be 1 GiB for one."""
 
@@ -193,8 +195,11 @@ def certify(
         ),
     ] = None,
     n_folds: Annotated[
-        int, typer.Option("--n-folds", help="Folds of the methods tv and nw-folds.", min=2)
-    ] = 5,
+        int | None,
+        typer.Option(
+            "--n-folds", help="Folds of the methods tv and nw-folds, default 5.", min=2, show_default=False
+        ),
+    ] = None,
     cross_check: Annotated[
         bool,
         typer.Option(
@@ -220,11 +225,16 @@ def certify(
     from calcore.certificates import ROW_METHODS
     from calcore.files.intake import in_words_of_the_command, take_in, take_in_groups
     from calcore.files.paths import InputError
+    from calcore.report.text import score_bins
 
     if max_ce is not None and not 0.0 <= max_ce <= 1.0:
         raise InputError(f"--max-ce must lie in [0, 1]; got {max_ce}")
     options: dict[str, Any] = {"delta": delta, "method": method, "variation": variation}
-    options |= {"lipschitz": lipschitz, "perturbed": perturbed, "n_folds": n_folds, "rng": seed}
+    options |= {"lipschitz": lipschitz, "perturbed": perturbed, "rng": seed}
+    if n_folds is not None:
+        if method not in _FOLDED:
+            raise InputError(f"--n-folds is for --method {' and '.join(_FOLDED)}: leave it out")
+        options["n_folds"] = n_folds
     columns: dict[str, Any] = {"label": label, "score": score, "pos_label": pos_label}
 
     def bound(which: Side, *rows: Any) -> Certificate:
@@ -268,6 +278,7 @@ def certify(
     if max_ce is not None:
         upper = certificate.upper if side is Side.UPPER else bound(Side.UPPER, *arguments).upper
         gate = {"max_ce": max_ce, "upper": upper, "passed": upper <= max_ce}
+    listed = score_bins(table, bins) if bins and table is not None else []
     checked = second(table, delta) if second is not None and table is not None else None
     if as_json:
         about = {"label": given.label, "score": given.score, "groups": groups}
@@ -275,16 +286,17 @@ def certify(
             certificate.to_dict()
             | {"files": list(given.files), "columns": about, "population": given.population, "gate": gate}
             | {"cross_check": None if checked is None else checked.to_dict()}
+            | {"bins": [part._asdict() for part in listed]}
         )
     else:
-        from calcore.report.text import certificate_text, cross_check_text, gate_text, score_bins
+        from calcore.report.text import certificate_text, cross_check_text, gate_text
 
         paragraphs = [
             certificate_text(
                 replace(certificate, warnings=tuple(map(in_words_of_the_command, certificate.warnings))),
                 population=given.population,
-                data=_data(given),
-                bins=score_bins(table, bins) if bins and table is not None else None,
+                data=_data(given, groups),
+                bins=listed or None,
                 width=_width(),
             )
         ]
@@ -426,7 +438,9 @@ def _sum_of_tables(patterns: list[str]) -> CellTable:
 
 
 def _say_written(output: str, table: CellTable) -> None:
-    write(f"{output}: {table.n:,} rows in {len(table.cells().n):,} of {table.describe()}\n")
+    from calcore.files.paths import shown
+
+    write(f"{shown(output)}: {table.n:,} rows in {len(table.cells().n):,} of {table.describe()}\n")
 
 
 # --- simulate
@@ -480,7 +494,7 @@ def simulate(
 
     The suffix of the file decides: Parquet, Arrow, CSV (.gz) or NPZ.
     """
-    from calcore.files.paths import InputError, spare
+    from calcore.files.paths import InputError, shown, spare
     from calcore.files.writing import write_columns
     from calcore.simulate import blocks, true_error
 
@@ -502,17 +516,22 @@ def simulate(
             n_rows,
             progress=progress,
         )
-    write(f"{output}: {n_rows:,} rows, columns label and score, true calibration error {error:.6g}\n")
+    write(f"{shown(output)}: {n_rows:,} rows, columns label and score, true calibration error {error:.6g}\n")
     return DONE
 
 
 # --- what the commands share
 
 
-def _data(given: Intake | GroupedRows) -> str:
+def _data(given: Intake | GroupedRows, groups: str | None) -> str:
     """Which files and columns a result is about."""
-    files = given.files[0] if len(given.files) == 1 else f"{len(given.files):,} files"
-    return files if given.label is None else f"{files}, label {given.label}, score {given.score}"
+    from calcore.files.paths import shown
+
+    parts = [shown(given.files[0]) if len(given.files) == 1 else f"{len(given.files):,} files"]
+    for what, name in (("label", given.label), ("score", given.score), ("groups", groups)):
+        if name is not None:
+            parts.append(f"{what} {shown(name)}")
+    return ", ".join(parts)
 
 
 def _name(grid: Grid) -> str | None:

@@ -168,6 +168,8 @@ def certificate_text(
     facts = [("Assumption", c.assumption)]
     facts.append(("Confidence", f"{_percent(c.delta)} ({_SIDES[c.side]}), for every sample size"))
     facts.append(("Rows", f"{c.n:,}, of which {c.n_positive:,} positive"))
+    if c.n_dropped:
+        facts.append(("Groups", f"one random row of each: {c.n:,} of {c.n + c.n_dropped:,} rows"))
     facts.append(("Base rate", f"{_short(c.base_rate)}; mean score {_short(c.mean_score)}"))
     facts.append(("Method", f"{c.method}; {_bins_used(c)}{c.table}"))
     if data:
@@ -177,7 +179,8 @@ def certificate_text(
         parts.append(_terms_text(c, width))
     if bins is not None:
         parts.append(table_text(bins))
-    parts += [textwrap.fill(f"Warning: {text}", width, subsequent_indent="  ") for text in c.warnings]
+    warnings = [text for text in c.warnings if not text.startswith(_DRAWN)]
+    parts += [textwrap.fill(f"Warning: {text}", width, subsequent_indent="  ") for text in warnings]
     parts.append(textwrap.fill(_how_to_read(c), width))
     return "\n\n".join(parts)
 
@@ -223,6 +226,9 @@ def summary_text(table: CellTable, *, width: int = 88) -> str:
     return "\n".join(_fact(name, text, width) for name, text in facts)
 
 
+_DRAWN = "one random row was kept of each group"
+"""A warning that was asked for, by groups: a fact among the others."""
+
 _SIDES = {
     "both": "both ends together",
     "upper": "upper end only",
@@ -255,10 +261,15 @@ def _terms_text(c: Certificate, width: int) -> str:
         line = f"  {name:<{names}}  {value:>{digits + 3}.{digits}f}"
         meaning = meanings.get(name, "")
         lines.append(f"{line}  {meaning}" if meaning and len(line) + len(meaning) + 2 <= width else line)
-    clipped = "  (no calibration error exceeds 1)" if total > 1.0 else ""
-    lines.append(
-        f"  {'upper bound':<{names}}  {_rounded(total, digits, ROUND_CEILING):>{digits + 3}}{clipped}"
-    )
+    said = _rounded(total, digits, ROUND_CEILING)
+    first = _rounded(c.upper, digits - 1, ROUND_CEILING)
+    note = ""
+    if total > 1.0:
+        note = "  (no calibration error exceeds 1)"
+    elif Decimal(first) != Decimal(said):
+        note = f"  rounded up to {first} above"
+    line = f"  {'upper bound':<{names}}  {said:>{digits + 3}}"
+    lines.append(line + note if len(line + note) <= width else line)
     return "\n".join(lines)
 
 

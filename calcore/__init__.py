@@ -1,13 +1,27 @@
 """calcore: certified and truthful measurement of probability calibration.
 
-The flow, each step importing only the ones before it::
+Start with `certify`: labels and scores in, an interval for the calibration error out.
+
+>>> import calcore
+>>> certificate = calcore.certify([0, 1] * 500, [0.5] * 1000)
+>>> certificate.lower, certificate.upper < 0.05, certificate.assumption
+(0.0, True, 'none')
+
+`calcore.report.certificate_text` says the same as the command does, in a few paragraphs. Rows that come in
+parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (every score is kept), which
+`certify` takes in place of both columns. The rest: bounds of means (`hoeffding`, `bernstein`,
+`empirical_bernstein`, `dkw`, `kl_upper`, `kl_lower`), bins (`uniform_bins`, `quantile_bins`, `BinCounts`),
+smoothing (`tv_denoise`, `tv_gap`, `nadaraya_watson`, `kernel_ce_curve`), randomised scores (`perturb`,
+`auroc`, `auroc_loss`), and what they return (`Certificate`, `Optimality`, `AurocLoss`).
+
+The proofs that the docstrings cite are in `THEORY.md` beside this file. The flow, each step importing only
+the ones before it::
 
     your arrays -> _validate -> table -> kernels -> statistic -> result -> report
                    (checked)   (ScoreTable,          (certify)  (Certificate)
                                 CellTable)
 
-Names are loaded on first use, so that ``import calcore`` and ``calcore --version`` cost
-nothing; `THEORY.md` beside this file holds the proofs that the docstrings cite.
+Names are loaded on first use, so that ``import calcore`` and ``calcore --version`` cost nothing.
 """
 
 from __future__ import annotations
@@ -35,6 +49,7 @@ if TYPE_CHECKING:
     from calcore.table import BinCounts as BinCounts
     from calcore.table import CellTable as CellTable
     from calcore.table import ScoreTable as ScoreTable
+    from calcore.total_variation import Optimality as Optimality
     from calcore.total_variation import tv_denoise as tv_denoise
     from calcore.total_variation import tv_gap as tv_gap
 
@@ -45,6 +60,7 @@ _HOME = {
     "BinCounts": "calcore.table",
     "CellTable": "calcore.table",
     "Certificate": "calcore.results",
+    "Optimality": "calcore.total_variation",
     "ScoreTable": "calcore.table",
     "auroc": "calcore.perturbation",
     "auroc_loss": "calcore.perturbation",
@@ -69,6 +85,7 @@ __all__ = [
     "BinCounts",
     "CellTable",
     "Certificate",
+    "Optimality",
     "ScoreTable",
     "__version__",
     "auroc",

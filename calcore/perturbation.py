@@ -70,14 +70,27 @@ def perturb(y_prob: ArrayLike, width: float, *, rng: Rng = None) -> NDArray[np.f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AurocLoss:
-    """What perturbing costs in ranking: see `auroc_loss`."""
+    """What perturbing costs in ranking; from `auroc_loss`.
+
+    Attributes
+    ----------
+    loss : float
+        Expected loss of AUROC: `auroc` less the mean of the draws. Negative if perturbing helps.
+    standard_error : float
+        Of `loss`, from the spread of the draws; the rows are taken as given.
+    auroc : float
+        Of the scores as they are.
+    width : float
+        Of the sech law, in units of the score.
+    n, n_positive : int
+        Rows, and rows with a positive label.
+    n_draws : int
+        Times that all scores were perturbed.
+    """
 
     loss: float
-    """Expected loss of AUROC: `auroc` less the mean of the draws. Negative if perturbing helps."""
     standard_error: float
-    """Of `loss`, from the spread of the draws; the rows are taken as given."""
     auroc: float
-    """Of the scores as they are."""
     width: float
     n: int
     n_positive: int

@@ -135,7 +135,7 @@ def tv_denoise(y: ArrayLike, lam: float, *, sample_weight: ArrayLike | None = No
 
 @dataclass(frozen=True, slots=True)
 class Optimality:
-    """How good a solution of `tv_denoise`'s problem is; shares of the objective and of lam, not absolute.
+    """How good a solution of `tv_denoise`'s problem is; from `tv_gap`, as shares of the objective and lam.
 
     Attributes
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -119,6 +120,7 @@ def test_public_names() -> None:
         "BinCounts",
         "CellTable",
         "Certificate",
+        "Optimality",
         "ScoreTable",
         "__version__",
         "auroc",
@@ -140,6 +142,8 @@ def test_public_names() -> None:
     ]
     assert all(getattr(calcore, name) is not None for name in calcore.__all__)
     assert set(calcore.__all__) <= set(dir(calcore))
+    named = set(re.findall(r"`(\w+)`", calcore.__doc__ or ""))
+    assert set(calcore.__all__) - {"__version__"} <= named, "the package's help leaves out names"
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = calcore.nonsense
 

@@ -74,7 +74,7 @@ class CrossCheck:
     def __str__(self) -> str:
         verdict = "agrees" if self.agrees else "DOES NOT AGREE"
         return (
-            f"{self.solver} {verdict} on {self.n} unknowns: excess {self.ours.excess:.1e} (ours) and "
+            f"{self.solver} {verdict} on {self.n:,} unknowns: excess {self.ours.excess:.1e} (ours) and "
             f"{self.reference.excess:.1e}, largest difference {self.difference:.1e} of the range"
         )
 

@@ -768,3 +768,13 @@ def test_exit_codes_are_the_documented_ones() -> None:
     codes = (process.DONE, process.FAILED, process.USAGE, process.INTERNAL, process.INTERRUPTED)
     assert codes == (0, 1, 2, 3, 130)
     assert all(str(code) in (cli.__doc__ or "") for code in codes)
+
+
+def test_the_readme_begins_with_what_the_command_prints(run: Run) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    block = readme.split("```")[1].strip()
+    flights = Path(datasets.__file__).parent / "flights_random.parquet"
+    assert "`calcore certify calcore/datasets/flights_random.parquet`" in readme
+    printed = run("certify", str(flights)).out
+    for part in block.split("\n\n"):
+        assert part in printed

@@ -103,7 +103,10 @@ Cells = Annotated[
 Threads = Annotated[int | None, typer.Option("--threads", help="Threads to use.", min=1, show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Bins = Annotated[
-    int, typer.Option("--bins", help="Print what was predicted and observed in so many bins of rows.", min=0)
+    int,
+    typer.Option(
+        "--bins", help="Say what was predicted and observed in so many bins of rows, also in JSON.", min=0
+    ),
 ]
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="FILE", help="File to write.", show_default=False)
@@ -204,8 +207,9 @@ def certify(
         bool,
         typer.Option(
             "--cross-check",
-            help="Solve the denoising problem of method tv, for all rows by score, with cvxpy too: relative "
-            "gaps <= 1e-10, difference <= 1e-6, or exit code 3. Needs the extra 'reference'.",
+            help="Solve the denoising problem of method tv, for all rows by score, with cvxpy too: each "
+            "excess over the optimum <= 1e-10 of it, largest difference <= 1e-6 of the range, or exit code 3. "
+            "Needs the extra 'reference'.",
         ),
     ] = False,
     grid: Grids = Grid.AUTO,

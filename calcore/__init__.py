@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from calcore.bounds import kl_lower as kl_lower
     from calcore.bounds import kl_upper as kl_upper
     from calcore.certificates import certify as certify
+    from calcore.certificates.multiclass import certify_classwise as certify_classwise
+    from calcore.certificates.multiclass import certify_top_label as certify_top_label
     from calcore.perturbation import AurocLoss as AurocLoss
     from calcore.perturbation import auroc as auroc
     from calcore.perturbation import auroc_loss as auroc_loss
     from calcore.perturbation import perturb as perturb
     from calcore.results import Certificate as Certificate
+    from calcore.results import CertificateSet as CertificateSet
     from calcore.smoothing import kernel_ce_curve as kernel_ce_curve
     from calcore.smoothing import nadaraya_watson as nadaraya_watson
     from calcore.table import BinCounts as BinCounts
@@ -45,11 +48,14 @@ _HOME = {
     "BinCounts": "calcore.table",
     "CellTable": "calcore.table",
     "Certificate": "calcore.results",
+    "CertificateSet": "calcore.results",
     "ScoreTable": "calcore.table",
     "auroc": "calcore.perturbation",
     "auroc_loss": "calcore.perturbation",
     "bernstein": "calcore.bounds",
     "certify": "calcore.certificates",
+    "certify_classwise": "calcore.certificates.multiclass",
+    "certify_top_label": "calcore.certificates.multiclass",
     "dkw": "calcore.bounds",
     "empirical_bernstein": "calcore.bounds",
     "hoeffding": "calcore.bounds",
@@ -69,12 +75,15 @@ __all__ = [
     "BinCounts",
     "CellTable",
     "Certificate",
+    "CertificateSet",
     "ScoreTable",
     "__version__",
     "auroc",
     "auroc_loss",
     "bernstein",
     "certify",
+    "certify_classwise",
+    "certify_top_label",
     "dkw",
     "empirical_bernstein",
     "hoeffding",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -95,4 +95,98 @@ class Certificate:
         return (
             f"Certificate(CE in [{self.lower:.4g}, {self.upper:.4g}] at {self.confidence:.6g}, "
             f"{_SIDES[self.side]}, n={self.n}, method={self.method!r}, assumption={self.assumption!r})"
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Interval:
+    """Two ends, both included."""
+
+    lower: float
+    upper: float
+
+    def to_dict(self) -> dict[str, float]:
+        """Both ends, ready for ``json.dumps``."""
+        return {"lower": self.lower, "upper": self.upper}
+
+    def __repr__(self) -> str:
+        return f"[{self.lower:.4g}, {self.upper:.4g}]"
+
+
+_PLURAL = {"class": "classes", "segment": "segments"}
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CertificateSet(Mapping[Any, Certificate]):
+    """Certificates that hold together: a mapping from names to `Certificate`.
+
+    With probability at least ``1 - delta`` every interval in it contains its calibration error, `mean` and
+    `pooled` included. So the best, the worst, or any that a reader picks may be quoted at that confidence.
+    Each certificate's own `delta` is its share.
+
+    Attributes
+    ----------
+    kind : {"class", "segment"}
+        What the names stand for.
+    certificates : mapping
+        In the order of the columns, or of the sorted segments. The set itself gives access by name, length
+        and iteration over names.
+    delta : float
+        Probability that any interval of the set misses.
+    mean : Interval or None
+        Of classes: of the mean of their calibration errors.
+    pooled : Certificate or None
+        Of segments: of all rows taken together.
+    """
+
+    kind: str
+    certificates: Mapping[Any, Certificate]
+    delta: float
+    mean: Interval | None = None
+    pooled: Certificate | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "certificates", MappingProxyType(dict(self.certificates)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.kind, dict(self.certificates), self.delta, self.mean, self.pooled)
+
+    def __getitem__(self, name: Any) -> Certificate:
+        return self.certificates[name]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.certificates)
+
+    def __len__(self) -> int:
+        return len(self.certificates)
+
+    @property
+    def confidence(self) -> float:
+        """``1 - delta``, of all intervals together."""
+        return 1.0 - self.delta
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain numbers, strings, lists and dicts, ready for ``json.dumps``."""
+        return {
+            "kind": self.kind,
+            "delta": self.delta,
+            "certificates": [
+                {"name": name if isinstance(name, bool | int | float | str) else str(name)}
+                | certificate.to_dict()
+                for name, certificate in self.certificates.items()
+            ],
+            "mean": None if self.mean is None else self.mean.to_dict(),
+            "pooled": None if self.pooled is None else self.pooled.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        names = [f"{name!r}: {Interval(c.lower, c.upper)}" for name, c in self.certificates.items()]
+        listed = ", ".join(names if len(names) <= 4 else [*names[:3], f"... {len(names) - 3} more"])
+        both = [f"{what} CE in {end}" for what, end in (("mean", self.mean),) if end is not None]
+        if self.pooled is not None:
+            both.append(f"pooled CE in {Interval(self.pooled.lower, self.pooled.upper)}")
+        return (
+            f"CertificateSet({len(self)} {_PLURAL[self.kind]}, all at once at {self.confidence:.6g}; "
+            + "; ".join([*both, f"CE in {{{listed}}}"])
+            + ")"
         )

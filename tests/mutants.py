@@ -379,6 +379,47 @@ MUTANTS = [
 ]
 
 
+# several classes, segments, two models, monitoring
+MULTICLASS = "calcore/certificates/multiclass.py"
+CLASSES = "calcore/_classes.py"
+CLASS_TESTS = "tests/test_multiclass.py"
+
+MUTANTS += [
+    Mutant(
+        "classwise: every class at all of delta", MULTICLASS, "delta=delta / k", "delta=delta", CLASS_TESTS
+    ),
+    Mutant(
+        "classwise: the mean of lower ends twice",
+        MULTICLASS,
+        "(c.lower, c.upper)",
+        "(c.lower, c.lower)",
+        CLASS_TESTS,
+    ),
+    Mutant(
+        "classwise: other rows of a group for each class",
+        MULTICLASS,
+        "seed = one_seed(rng)",
+        "seed = rng",
+        CLASS_TESTS,
+    ),
+    Mutant(
+        "classes: the last of tied choices",
+        CLASSES,
+        "block.argmax(axis=1)",
+        "block.shape[1] - 1 - block[:, ::-1].argmax(axis=1)",
+        CLASS_TESTS,
+    ),
+    Mutant("classes: sums not checked", CLASSES, "if off.max() > ", "if False and off.max() > ", CLASS_TESTS),
+    Mutant(
+        "classes: columns out of place",
+        CLASSES,
+        "index = {name: j for",
+        "index = {name: k - 1 - j for",
+        CLASS_TESTS,
+    ),
+]
+
+
 def survives(mutant: Mutant) -> str | None:
     """Why the mutation counts as unnoticed; None if the tests caught it."""
     with tempfile.TemporaryDirectory() as folder:

@@ -19,7 +19,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 # prefix.
 LAYERS = (
     ("calcore.kernels",),
-    ("calcore._validate", "calcore.bounds"),
+    ("calcore._validate", "calcore._classes", "calcore.bounds"),
     ("calcore.binning", "calcore.perturbation", "calcore.smoothing", "calcore.total_variation"),
     ("calcore.table",),
     ("calcore.results",),
@@ -101,8 +101,9 @@ def test_third_parties(path: Path) -> None:
 
 def test_nobody_sorts_or_checks_after_the_table() -> None:
     """Certificates work on tables: they call no input check on columns and sort no scores."""
+    entries = {"__init__.py", "multiclass.py", "groups.py", "comparison.py", "options.py"}
     for path in (ROOT / "certificates").rglob("*.py"):
-        if path.name == "__init__.py":
+        if path.name in entries:  # what users call
             continue
         assert not any(t.endswith("_validate") for t in imports(path)), path
         calls = {
@@ -119,12 +120,15 @@ def test_public_names() -> None:
         "BinCounts",
         "CellTable",
         "Certificate",
+        "CertificateSet",
         "ScoreTable",
         "__version__",
         "auroc",
         "auroc_loss",
         "bernstein",
         "certify",
+        "certify_classwise",
+        "certify_top_label",
         "dkw",
         "empirical_bernstein",
         "hoeffding",

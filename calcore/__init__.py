@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from calcore.bounds import kl_lower as kl_lower
     from calcore.bounds import kl_upper as kl_upper
     from calcore.certificates import certify as certify
+    from calcore.certificates.groups import certify_groups as certify_groups
     from calcore.certificates.multiclass import certify_classwise as certify_classwise
     from calcore.certificates.multiclass import certify_top_label as certify_top_label
     from calcore.perturbation import AurocLoss as AurocLoss
@@ -55,6 +56,7 @@ _HOME = {
     "bernstein": "calcore.bounds",
     "certify": "calcore.certificates",
     "certify_classwise": "calcore.certificates.multiclass",
+    "certify_groups": "calcore.certificates.groups",
     "certify_top_label": "calcore.certificates.multiclass",
     "dkw": "calcore.bounds",
     "empirical_bernstein": "calcore.bounds",
@@ -83,6 +85,7 @@ __all__ = [
     "bernstein",
     "certify",
     "certify_classwise",
+    "certify_groups",
     "certify_top_label",
     "dkw",
     "empirical_bernstein",

@@ -383,6 +383,8 @@ MUTANTS = [
 MULTICLASS = "calcore/certificates/multiclass.py"
 CLASSES = "calcore/_classes.py"
 CLASS_TESTS = "tests/test_multiclass.py"
+GROUPS = "calcore/certificates/groups.py"
+GROUP_TESTS = "tests/test_groups.py"
 
 MUTANTS += [
     Mutant(
@@ -416,6 +418,41 @@ MUTANTS += [
         "index = {name: j for",
         "index = {name: k - 1 - j for",
         CLASS_TESTS,
+    ),
+]
+
+MUTANTS += [
+    Mutant("segments: each at all of delta", GROUPS, "delta / len(present)", "delta", GROUP_TESTS),
+    Mutant(
+        "segments: the pooled one at all of delta",
+        GROUPS,
+        "delta=_POOLED * delta",
+        "delta=delta",
+        GROUP_TESTS,
+    ),
+    Mutant(
+        "segments: the pooled share depends on their number",
+        GROUPS,
+        "delta=_POOLED * delta",
+        "delta=delta / (1 + len(names))",
+        GROUP_TESTS,
+    ),
+    Mutant(
+        "segments: rows of one group in several", GROUPS, "_validate.generator(seed))", "seed)", GROUP_TESTS
+    ),
+    Mutant(
+        "segments: rows in another segment",
+        GROUPS,
+        "np.argsort(codes[kept], kind",
+        "np.argsort(-codes[kept], kind",
+        GROUP_TESTS,
+    ),
+    Mutant(
+        "segments: missing ones taken",
+        VALIDATE,
+        "missing = values != values  # NaN and NaT",
+        "missing = values < values",
+        GROUP_TESTS,
     ),
 ]
 

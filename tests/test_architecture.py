@@ -128,6 +128,7 @@ def test_public_names() -> None:
         "bernstein",
         "certify",
         "certify_classwise",
+        "certify_groups",
         "certify_top_label",
         "dkw",
         "empirical_bernstein",

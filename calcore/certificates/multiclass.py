@@ -22,6 +22,7 @@ def certify_top_label(
     *,
     labels: ArrayLike | None = None,
     delta: float = 0.05,
+    groups: Any = None,
     rng: Any = None,
     **options: Unpack[Options],
 ) -> Certificate:
@@ -40,8 +41,8 @@ def certify_top_label(
         are used as they are.
     labels : (k,) array_like, optional
         The label of each column; needed for text.
-    delta, rng, **options
-        As in `certify`: `side`, `method`, `variation`, `lipschitz`, `perturbed`, `groups`, `n_folds`. An
+    delta, groups, rng, **options
+        As in `certify`: `side`, `method`, `variation`, `lipschitz`, `perturbed`, `n_folds`. An
         assumption is one about the share of right choices as a function of the confidence.
 
     Returns
@@ -67,7 +68,7 @@ def certify_top_label(
     (0.5, 0.0, True)
     """
     confidence, correct = class_rows(y_true, P, labels).top()
-    return certify(correct, confidence, delta=delta, rng=rng, **options)
+    return certify(correct, confidence, delta=delta, groups=groups, rng=rng, **options)
 
 
 def certify_classwise(
@@ -76,6 +77,7 @@ def certify_classwise(
     *,
     labels: ArrayLike | None = None,
     delta: float = 0.05,
+    groups: Any = None,
     rng: Any = None,
     **options: Unpack[Options],
 ) -> CertificateSet:
@@ -90,7 +92,7 @@ def certify_classwise(
         As in `certify_top_label`.
     delta : float, default 0.05
         Probability that any interval misses; each class is certified at delta / k.
-    rng, **options
+    groups, rng, **options
         As in `certify_top_label`. An assumption is one about every class.
 
     Returns
@@ -119,7 +121,7 @@ def certify_classwise(
     seed = one_seed(rng)
     k = len(rows.names)
     certificates = {
-        name: certify(rows.codes == j, column, delta=delta / k, rng=seed, **options)
+        name: certify(rows.codes == j, column, delta=delta / k, groups=groups, rng=seed, **options)
         for j, (name, column) in enumerate(zip(rows.names, rows.columns(), strict=True))
     }
     ends = ((c.lower, c.upper) for c in certificates.values())

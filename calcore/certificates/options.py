@@ -10,14 +10,13 @@ from calcore import _validate
 
 
 class Options(TypedDict, total=False):
-    """Keyword arguments of `certify`, beside `delta`, `rng` and `pos_label`; see there."""
+    """Keyword arguments of `certify`, beside `delta`, `rng`, `groups` and `pos_label`; see there."""
 
     side: Literal["both", "upper", "lower"]
     method: Any
     variation: float | None
     lipschitz: float | None
     perturbed: float | None
-    groups: Any
     n_folds: int
 
 

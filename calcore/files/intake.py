@@ -68,6 +68,8 @@ class GroupedRows:
     labels: NDArray[np.uint8]
     scores: NDArray[Any]
     groups: NDArray[np.int64]
+    names: pa.Array
+    """The value that each number stands for."""
     files: tuple[str, ...]
     label: str
     score: str
@@ -167,21 +169,22 @@ def take_in_groups(
     patterns: Sequence[str],
     groups: str,
     *,
+    option: str = "--groups",
     label: str | None = None,
     score: str | None = None,
     pos_label: str | None = None,
     command: str = "calcore certify",
     progress: Progress | None = None,
 ) -> GroupedRows:
-    """Read all rows with their groups, for `certify(..., groups=)`; parameters as for `take_in`.
+    """Read all rows with their groups, or segments; parameters as for `take_in`, `option` asked for it.
 
     Memory is that of three columns. Groups are numbered over all files: equal values are one group.
     """
     plan = _plan(patterns, label, score, pos_label, command)
     if plan.tables or plan.label is None or plan.score is None:
-        raise InputError(f"{shown(plan.tables[0])}: a saved table has no rows to draw from (--groups)")
+        raise InputError(f"{shown(plan.tables[0])}: a saved table has no single rows ({option})")
     for source in plan.sources:
-        find_column(source, groups, "--groups")
+        find_column(source, groups, option)
     held = _Held()
     members: list[pa.Array] = []
     for source, start, rows in _batches(plan, members, progress, groups):
@@ -195,9 +198,12 @@ def take_in_groups(
             f"column {shown(groups)} must have one type in all files; it has {', '.join(sorted(kinds))}"
         )
     codes = pa.chunked_array(list(map(codable, members))).dictionary_encode().combine_chunks()
-    numbers = as_numpy(codes.indices if isinstance(codes, pa.DictionaryArray) else codes.chunk(0).indices)
+    coded = codes if isinstance(codes, pa.DictionaryArray) else codes.chunk(0)
     labels, scores = held.columns()
-    return GroupedRows(labels, scores, numbers, plan.files, plan.label, plan.score, plan.population)
+    numbers = as_numpy(coded.indices)
+    return GroupedRows(
+        labels, scores, numbers, coded.dictionary, plan.files, plan.label, plan.score, plan.population
+    )
 
 
 class _Held:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from calcore.perturbation import auroc as auroc
     from calcore.perturbation import auroc_loss as auroc_loss
     from calcore.perturbation import perturb as perturb
+    from calcore.planning import rows_needed as rows_needed
+    from calcore.planning import sensitivity as sensitivity
     from calcore.results import Certificate as Certificate
     from calcore.results import CertificateSet as CertificateSet
     from calcore.smoothing import kernel_ce_curve as kernel_ce_curve
@@ -67,6 +69,8 @@ _HOME = {
     "nadaraya_watson": "calcore.smoothing",
     "perturb": "calcore.perturbation",
     "quantile_bins": "calcore.binning",
+    "rows_needed": "calcore.planning",
+    "sensitivity": "calcore.planning",
     "tv_denoise": "calcore.total_variation",
     "tv_gap": "calcore.total_variation",
     "uniform_bins": "calcore.binning",
@@ -96,6 +100,8 @@ __all__ = [
     "nadaraya_watson",
     "perturb",
     "quantile_bins",
+    "rows_needed",
+    "sensitivity",
     "tv_denoise",
     "tv_gap",
     "uniform_bins",

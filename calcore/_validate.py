@@ -24,6 +24,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from types import FrameType
@@ -45,6 +46,7 @@ __all__ = [
     "numbers",
     "positive_number",
     "probability",
+    "renamed",
     "scores",
     "segments",
     "threads",
@@ -424,6 +426,24 @@ def scores(y_prob: ArrayLike) -> NDArray[np.float64]:
         checked[start : start + len(block)] = rows._scores_01(block)[0]
     checked.flags.writeable = False
     return checked
+
+
+@contextmanager
+def renamed(here: str, there: str) -> Iterator[None]:
+    """Let messages call an argument as the user did.
+
+    Examples
+    --------
+    >>> with renamed("y_prob", "p_a"):
+    ...     scores([1.5])
+    Traceback (most recent call last):
+        ...
+    ValueError: p_a must lie in [0, 1]; got 1.5 at index 0
+    """
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise type(error)(str(error).replace(here, there)) from None
 
 
 def numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:

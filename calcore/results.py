@@ -190,3 +190,81 @@ class CertificateSet(Mapping[Any, Certificate]):
             + "; ".join([*both, f"CE in {{{listed}}}"])
             + ")"
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Sensitivity(Mapping[float, Certificate]):
+    """Certificates of the same rows under several assumptions, by total variation.
+
+    Each holds alone, at its own ``1 - delta``, if its assumption is true. Nothing is said of one that was
+    chosen after looking.
+    """
+
+    certificates: Mapping[float, Certificate]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "certificates", MappingProxyType(dict(self.certificates)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self.certificates),)
+
+    def __getitem__(self, variation: float) -> Certificate:
+        return self.certificates[variation]
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.certificates)
+
+    def __len__(self) -> int:
+        return len(self.certificates)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain numbers, strings, lists and dicts; an infinite variation as text."""
+        return {
+            "valid": "each alone",
+            "certificates": [
+                {"variation": v if v < float("inf") else "inf"} | certificate.to_dict()
+                for v, certificate in self.certificates.items()
+            ],
+        }
+
+    def __repr__(self) -> str:
+        each = next(iter(self.certificates.values())).confidence
+        listed = ", ".join(f"V = {v:g}: {Interval(c.lower, c.upper)}" for v, c in self.certificates.items())
+        return f"Sensitivity(CE in {{{listed}}}, each alone at {each:.6g})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RowsNeeded:
+    """A plan: how many rows an upper bound of `target` typically needs.
+
+    Attributes
+    ----------
+    n : int
+        Rows, rounded up to two digits.
+    target, delta, side, ce, variation : float or str
+        As they were given to `rows_needed`.
+    base_rate : float
+        Mean of the scores that were planned for.
+    curve : tuple of (int, float)
+        Numbers of rows, ascending, `n` among them, and the upper bounds to be expected from them.
+    """
+
+    n: int
+    target: float
+    delta: float
+    side: str
+    ce: float
+    variation: float
+    base_rate: float
+    curve: tuple[tuple[int, float], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain numbers, strings, lists and dicts, ready for ``json.dumps``."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        return plain | {"curve": [{"n": n, "upper": upper} for n, upper in self.curve]}
+
+    def __repr__(self) -> str:
+        return (
+            f"RowsNeeded({self.n:,} rows for an upper bound of {self.target:g} at {1.0 - self.delta:.6g}, "
+            f"calibration error {self.ce:g}, base rate {self.base_rate:.4g})"
+        )

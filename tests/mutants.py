@@ -385,6 +385,8 @@ CLASSES = "calcore/_classes.py"
 CLASS_TESTS = "tests/test_multiclass.py"
 GROUPS = "calcore/certificates/groups.py"
 GROUP_TESTS = "tests/test_groups.py"
+PLANNING = "calcore/planning.py"
+PLANNING_TESTS = "tests/test_planning.py"
 
 MUTANTS += [
     Mutant(
@@ -453,6 +455,30 @@ MUTANTS += [
         "missing = values != values  # NaN and NaT",
         "missing = values < values",
         GROUP_TESTS,
+    ),
+]
+
+MUTANTS += [
+    Mutant(
+        "plan: deviation forgotten",
+        PLANNING,
+        "base + smallest_deviation(base, n, share, brier).total",
+        "base",
+        PLANNING_TESTS,
+    ),
+    Mutant(
+        "plan: error of the model forgotten", PLANNING, "ce + planner.best", "planner.best", PLANNING_TESTS
+    ),
+    Mutant("plan: both ends priced as one", PLANNING, "delta * _PARTS[side][1]", "delta", PLANNING_TESTS),
+    Mutant(
+        "plan: scores taken for atoms", PLANNING, "np.where(count > 1,", "np.where(count > 0,", PLANNING_TESTS
+    ),
+    Mutant(
+        "sensitivity: one variation for all",
+        PLANNING,
+        "variation=v,\n            groups",
+        "variation=values[0],\n            groups",
+        PLANNING_TESTS,
     ),
 ]
 

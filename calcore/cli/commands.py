@@ -391,6 +391,78 @@ def _second_solver() -> Callable[[ScoreTable | CellTable, float], CrossCheck]:
     return solve
 
 
+# --- plan
+
+
+class PlanSide(StrEnum):
+    BOTH = "both"
+    UPPER = "upper"
+
+
+@app.command()
+@exit_codes
+def plan(
+    target: Annotated[
+        float, typer.Option("--target", help="Upper bound that is wanted.", show_default=False)
+    ],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE]", help="Files with a column of scores, see --score.", show_default=False
+        ),
+    ] = None,
+    score: Score = None,
+    base_rate: Annotated[
+        float | None,
+        typer.Option(
+            "--base-rate", help="Share of positive rows, if there are no scores yet.", show_default=False
+        ),
+    ] = None,
+    delta: Annotated[float, typer.Option("--delta", help="Probability that the bound misses.")] = 0.05,
+    ce: Annotated[float, typer.Option("--ce", help="Calibration error that the model has.")] = 0.0,
+    variation: Annotated[
+        float, typer.Option("--variation", help="Total variation of the true rate, as in certify.")
+    ] = 1.0,
+    side: Annotated[PlanSide, typer.Option("--side", help="Ends that are bounded.")] = PlanSide.UPPER,
+    as_json: Json = False,
+) -> int:
+    """Say how many rows an upper bound needs, before they are collected.
+
+    Typical for a model of this calibration error and these scores; no guarantee.
+    """
+    from calcore import rows_needed
+    from calcore.files.intake import in_words_of_the_command, take_in_scores
+    from calcore.files.paths import InputError
+
+    scores = None
+    if files:
+        if base_rate is not None or score is None:
+            raise InputError("name the column of scores with --score, and leave out --base-rate")
+        with _progress() as progress:
+            scores = take_in_scores(files, score, progress=progress)
+    elif base_rate is None:
+        raise InputError("--base-rate, or FILE and --score, must be given")
+    try:
+        found = rows_needed(
+            target,
+            delta=delta,
+            base_rate=base_rate,
+            scores=scores,
+            ce=ce,
+            variation=variation,
+            side=side.value,
+        )
+    except ValueError as error:
+        raise InputError(in_words_of_the_command(str(error))) from error
+    if as_json:
+        _write_json(found.to_dict())
+    else:
+        from calcore.report.plans import plan_text
+
+        _show(plan_text(found, width=_width()))
+    return DONE
+
+
 # --- tables
 
 

@@ -206,6 +206,29 @@ def take_in_groups(
     )
 
 
+def take_in_scores(patterns: Sequence[str], score: str, *, progress: Progress | None = None) -> NDArray[Any]:
+    """Read one column of scores, not yet checked; all of it is held in memory.
+
+    Raises
+    ------
+    InputError
+        Anything wrong with files or columns.
+    """
+    parts = []
+    for path in expand(patterns):
+        if is_table(path):
+            raise InputError(f"{shown(path)}: a saved table has no single scores")
+        source = open_source(path)
+        find_column(source, score, "--score")
+        for start, scores, _, _ in read_columns(source, score, score):
+            parts.append(scores.astype(np.float64))
+            if progress is not None:
+                progress(source.progress, start + len(scores))
+    if not parts:
+        raise InputError(f"{', '.join(map(shown, patterns))}: no rows")
+    return np.concatenate(parts)
+
+
 class _Held:
     """Checked rows: labels as 0/1, scores as they came, so that what needs clipping is still counted."""
 
@@ -451,4 +474,7 @@ _OPTIONS = (
     "groups",
     "pos_label",
     "n_folds",
+    "target",
+    "ce",
+    "base_rate",
 )

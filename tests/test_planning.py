@@ -29,8 +29,9 @@ LAWS: dict[str, Draw] = {
 }
 
 
-def typical(n: int, draw: Draw, eta: Callable[[Any], Any], side: Any, runs: int = 7) -> float:
+def typical(n: int, draw: Draw, eta: Callable[[Any], Any], side: Any) -> float:
     """Median upper end of simulated certificates."""
+    runs = 31 if n < 10_000 else 7
     rng = np.random.default_rng(20250103)
     uppers = []
     for _ in range(runs):
@@ -44,7 +45,7 @@ def typical(n: int, draw: Draw, eta: Callable[[Any], Any], side: Any, runs: int 
 def test_a_calibrated_model_gets_what_was_planned(law: str, target: float, side: Any) -> None:
     plan = rows_needed(target, scores=LAWS[law](np.random.default_rng(1), 20_000), side=side)
     # Rounding n up to two digits takes up to 4% off; the mean size of noise stands for noise, which at a few
-    # hundred rows, and in a median of seven runs, is right to about a tenth.
+    # hundred rows is right to about a tenth.
     assert 0.85 * target < typical(plan.n, LAWS[law], lambda s: s, side) < 1.1 * target
 
 
@@ -73,7 +74,7 @@ def test_more_is_asked_for_more() -> None:
     assert rows_needed(0.02, base_rate=0.3).n > n
     assert rows_needed(0.03, base_rate=0.3, delta=1e-4).n > n
     assert rows_needed(0.03, base_rate=0.3, variation=3.0).n > n
-    assert rows_needed(0.03, base_rate=0.3, side="both").n >= n
+    assert rows_needed(0.03, base_rate=0.3, side="both").n > n
     assert rows_needed(0.03, base_rate=0.3, ce=0.01).n > n
     assert rows_needed(0.03, base_rate=0.01).n < n
 

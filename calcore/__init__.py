@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from calcore.bounds import kl_lower as kl_lower
     from calcore.bounds import kl_upper as kl_upper
     from calcore.certificates import certify as certify
+    from calcore.certificates.comparison import compare as compare
     from calcore.certificates.groups import certify_groups as certify_groups
     from calcore.certificates.multiclass import certify_classwise as certify_classwise
     from calcore.certificates.multiclass import certify_top_label as certify_top_label
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from calcore.planning import sensitivity as sensitivity
     from calcore.results import Certificate as Certificate
     from calcore.results import CertificateSet as CertificateSet
+    from calcore.results import Comparison as Comparison
     from calcore.smoothing import kernel_ce_curve as kernel_ce_curve
     from calcore.smoothing import nadaraya_watson as nadaraya_watson
     from calcore.table import BinCounts as BinCounts
@@ -52,6 +54,7 @@ _HOME = {
     "CellTable": "calcore.table",
     "Certificate": "calcore.results",
     "CertificateSet": "calcore.results",
+    "Comparison": "calcore.results",
     "ScoreTable": "calcore.table",
     "auroc": "calcore.perturbation",
     "auroc_loss": "calcore.perturbation",
@@ -60,6 +63,7 @@ _HOME = {
     "certify_classwise": "calcore.certificates.multiclass",
     "certify_groups": "calcore.certificates.groups",
     "certify_top_label": "calcore.certificates.multiclass",
+    "compare": "calcore.certificates.comparison",
     "dkw": "calcore.bounds",
     "empirical_bernstein": "calcore.bounds",
     "hoeffding": "calcore.bounds",
@@ -82,6 +86,7 @@ __all__ = [
     "CellTable",
     "Certificate",
     "CertificateSet",
+    "Comparison",
     "ScoreTable",
     "__version__",
     "auroc",
@@ -91,6 +96,7 @@ __all__ = [
     "certify_classwise",
     "certify_groups",
     "certify_top_label",
+    "compare",
     "dkw",
     "empirical_bernstein",
     "hoeffding",

@@ -268,3 +268,47 @@ class RowsNeeded:
             f"RowsNeeded({self.n:,} rows for an upper bound of {self.target:g} at {1.0 - self.delta:.6g}, "
             f"calibration error {self.ce:g}, base rate {self.base_rate:.4g})"
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Comparison:
+    """Two models on the same rows, a minus b: below 0 where a is better.
+
+    Each of the two intervals holds with probability at least ``1 - delta``, both together at least
+    ``1 - 2 delta``.
+
+    Attributes
+    ----------
+    ce_difference : Interval
+        Of the calibration errors, CE(a) - CE(b); it rests on the assumption of `a` and `b`.
+    brier_difference : Interval
+        Of the Brier scores; no assumption.
+    mean_brier_difference : float
+        As observed.
+    delta : float
+        Probability that one of the intervals misses, each by itself.
+    n, n_dropped : int
+        Rows, and rows left out because another row of their group was drawn.
+    a, b : Certificate
+        Each model's, at half of `delta`.
+    """
+
+    ce_difference: Interval
+    brier_difference: Interval
+    mean_brier_difference: float
+    delta: float
+    n: int
+    n_dropped: int
+    a: Certificate
+    b: Certificate
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain numbers, strings, lists and dicts, ready for ``json.dumps``."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        return {name: v.to_dict() if hasattr(v, "to_dict") else v for name, v in plain.items()}
+
+    def __repr__(self) -> str:
+        return (
+            f"Comparison(a - b: CE in {self.ce_difference}, Brier score in {self.brier_difference}, "
+            f"each at {1.0 - self.delta:.6g}, n={self.n})"
+        )

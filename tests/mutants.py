@@ -385,6 +385,8 @@ CLASSES = "calcore/_classes.py"
 CLASS_TESTS = "tests/test_multiclass.py"
 GROUPS = "calcore/certificates/groups.py"
 GROUP_TESTS = "tests/test_groups.py"
+COMPARISON = "calcore/certificates/comparison.py"
+COMPARISON_TESTS = "tests/test_comparison.py"
 PLANNING = "calcore/planning.py"
 PLANNING_TESTS = "tests/test_planning.py"
 
@@ -479,6 +481,38 @@ MUTANTS += [
         "variation=v,\n            groups",
         "variation=values[0],\n            groups",
         PLANNING_TESTS,
+    ),
+]
+
+MUTANTS += [
+    Mutant(
+        "compare: each model at all of delta",
+        COMPARISON,
+        "certify(table, delta=delta / 2.0",
+        "certify(table, delta=delta",
+        COMPARISON_TESTS,
+    ),
+    Mutant(
+        "compare: ends of one side",
+        COMPARISON,
+        "first.lower - second.upper,",
+        "first.lower - second.lower,",
+        COMPARISON_TESTS,
+    ),
+    Mutant(
+        "compare: Brier, both sides at all of delta",
+        COMPARISON,
+        "float(len(a)), delta / 2.0",
+        "float(len(a)), delta",
+        COMPARISON_TESTS,
+    ),
+    Mutant("compare: Brier, range 1", COMPARISON, "span=2.0", "span=1.0", COMPARISON_TESTS),
+    Mutant(
+        "compare: Brier, rows of several in a group",
+        COMPARISON,
+        "a, b = a.take(index), b.take(index)",
+        "a, b = a, b",
+        COMPARISON_TESTS,
     ),
 ]
 

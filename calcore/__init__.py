@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from calcore.certificates.groups import certify_groups as certify_groups
     from calcore.certificates.multiclass import certify_classwise as certify_classwise
     from calcore.certificates.multiclass import certify_top_label as certify_top_label
+    from calcore.drift import drift_test as drift_test
+    from calcore.monitor import CalibrationMonitor as CalibrationMonitor
     from calcore.perturbation import AurocLoss as AurocLoss
     from calcore.perturbation import auroc as auroc
     from calcore.perturbation import auroc_loss as auroc_loss
@@ -51,6 +53,7 @@ __version__ = "0.1.0"
 _HOME = {
     "AurocLoss": "calcore.perturbation",
     "BinCounts": "calcore.table",
+    "CalibrationMonitor": "calcore.monitor",
     "CellTable": "calcore.table",
     "Certificate": "calcore.results",
     "CertificateSet": "calcore.results",
@@ -65,6 +68,7 @@ _HOME = {
     "certify_top_label": "calcore.certificates.multiclass",
     "compare": "calcore.certificates.comparison",
     "dkw": "calcore.bounds",
+    "drift_test": "calcore.drift",
     "empirical_bernstein": "calcore.bounds",
     "hoeffding": "calcore.bounds",
     "kernel_ce_curve": "calcore.smoothing",
@@ -83,6 +87,7 @@ _HOME = {
 __all__ = [
     "AurocLoss",
     "BinCounts",
+    "CalibrationMonitor",
     "CellTable",
     "Certificate",
     "CertificateSet",
@@ -98,6 +103,7 @@ __all__ = [
     "certify_top_label",
     "compare",
     "dkw",
+    "drift_test",
     "empirical_bernstein",
     "hoeffding",
     "kernel_ce_curve",

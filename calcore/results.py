@@ -312,3 +312,36 @@ class Comparison:
             f"Comparison(a - b: CE in {self.ce_difference}, Brier score in {self.brier_difference}, "
             f"each at {1.0 - self.delta:.6g}, n={self.n})"
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DriftTest:
+    """A test of whether two tables hold rows of one population.
+
+    Attributes
+    ----------
+    p_value : float
+        Of the hypothesis that rows of both have one law: twice the smaller of the other two, at most 1.
+    p_labels : float
+        Of the hypothesis that in every bin of scores both have the same rate of positives.
+    p_scores : float
+        Of the hypothesis that the scores of both have one law.
+    n_before, n_after : int
+        Rows.
+    n_bins : int
+        Bins of scores that were compared.
+    n_draws : int
+        Random divisions of the pooled rows that the statistics were compared with.
+    """
+
+    p_value: float
+    p_labels: float
+    p_scores: float
+    n_before: int
+    n_after: int
+    n_bins: int
+    n_draws: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain numbers, ready for ``json.dumps``."""
+        return {name: getattr(self, name) for name in self.__slots__}

@@ -387,6 +387,11 @@ GROUPS = "calcore/certificates/groups.py"
 GROUP_TESTS = "tests/test_groups.py"
 COMPARISON = "calcore/certificates/comparison.py"
 COMPARISON_TESTS = "tests/test_comparison.py"
+BETTING = "calcore/kernels/betting.py"
+MONITOR = "calcore/monitor.py"
+MONITOR_TESTS = "tests/test_monitor.py"
+DRIFT = "calcore/drift.py"
+DRIFT_TESTS = "tests/test_drift.py"
 PLANNING = "calcore/planning.py"
 PLANNING_TESTS = "tests/test_planning.py"
 
@@ -514,6 +519,89 @@ MUTANTS += [
         "a, b = a, b",
         COMPARISON_TESTS,
     ),
+]
+
+MUTANTS += [
+    Mutant(
+        "monitor: the tolerated error halved",
+        BETTING,
+        "stake * (x - c)",
+        "stake * (x - 0.5 * c)",
+        MONITOR_TESTS,
+    ),
+    Mutant(
+        "monitor: bets on the label to come",
+        BETTING,
+        "f = residual[k, b] /",
+        "f = (residual[k, b] + r) /",
+        MONITOR_TESTS,
+    ),
+    Mutant(
+        "monitor: stakes on the gain to come",
+        BETTING,
+        "stake = (total - c * rows)",
+        "stake = (total + x - c * rows)",
+        MONITOR_TESTS,
+    ),
+    Mutant("monitor: gains above 1", BETTING, "f = min(1.0, max(-1.0, f))", "f = 2.0 * f", MONITOR_TESTS),
+    Mutant(
+        "monitor: stakes without limit",
+        BETTING,
+        "min(0.5 / (1.0 + c), max(0.0, stake))",
+        "max(0.0, stake)",
+        MONITOR_TESTS,
+    ),
+    Mutant(
+        "monitor: the richest player counts",
+        BETTING,
+        "mean += wealth[k, j]",
+        "mean = max(mean, n_players * wealth[k, j])",
+        MONITOR_TESTS,
+    ),
+    Mutant(
+        "monitor: levels above a gap",
+        MONITOR,
+        "int(np.argmin(np.append(refuted, False)))",
+        "int(refuted.sum())",
+        MONITOR_TESTS,
+    ),
+    Mutant(
+        "monitor: one level too high",
+        MONITOR,
+        "self._nulls[n_refuted])",
+        "self._nulls[n_refuted + 1])",
+        MONITOR_TESTS,
+    ),
+    Mutant(
+        "monitor: delta -> sqrt(delta)",
+        MONITOR,
+        "before,\n                1.0 / self.delta,",
+        "before,\n                self.delta**-0.5,",
+        MONITOR_TESTS,
+    ),
+    Mutant(
+        "monitor: lower bound at sqrt(delta)",
+        MONITOR,
+        ">= 1.0 / self.delta",
+        ">= self.delta**-0.5",
+        MONITOR_TESTS,
+    ),
+    Mutant("drift: the observed division not counted", DRIFT, "reached = 1", "reached = 0", DRIFT_TESTS),
+    Mutant(
+        "drift: both tests at all of the level",
+        DRIFT,
+        "min(1.0, 2.0 * min(p_labels, p_scores))",
+        "min(p_labels, p_scores)",
+        DRIFT_TESTS,
+    ),
+    Mutant(
+        "drift: binomial draws",
+        DRIFT,
+        "generator.hypergeometric(positives, rows - positives, mine, (m, rows.size))",
+        "generator.binomial(mine, positives / rows, (m, rows.size))",
+        DRIFT_TESTS,
+    ),
+    Mutant("drift: equal statistics do not count", DRIFT, ">= least", "> float(observed)", DRIFT_TESTS),
 ]
 
 

@@ -51,6 +51,8 @@ def drift_test(before: CellTable, after: CellTable, *, n_draws: int = 9_999, rng
     Notes
     -----
     Exact at every sample size: under its hypothesis each p-value is at most a with probability at most a.
+    (A small `p_labels` beside scores that changed may come from another mix of scores inside bins.)
+
     Bins are of about equal mass in both tables together, n^(1/3) of them for n rows of the smaller table, at
     most 64. Statistics: the sum over bins of squared differences of rates, each divided by its variance; and
     the squared differences of the shares of rows likewise. A change inside a bin that leaves its rate alone

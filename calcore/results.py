@@ -323,7 +323,8 @@ class DriftTest:
     p_value : float
         Of the hypothesis that rows of both have one law: twice the smaller of the other two, at most 1.
     p_labels : float
-        Of the hypothesis that in every bin of scores both have the same rate of positives.
+        Of the same hypothesis, from the rates of positives in bins of scores. Where every bin is one cell of
+        scores, the scores may have changed: the hypothesis is then that rates by cell did not.
     p_scores : float
         Of the hypothesis that the scores of both have one law.
     n_before, n_after : int

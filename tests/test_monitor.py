@@ -135,6 +135,7 @@ def test_the_boundary_of_the_hypothesis_is_a_martingale_exactly(c: float) -> Non
     assert (mean[:, 1] < 0.9999).all()
 
 
+@pytest.mark.slow
 def test_stakes_leave_wealth_positive() -> None:
     y, s = np.tile([0, 1], 1000), np.tile([1.0, 0.0], 1000)
     monitor = CalibrationMonitor().update(y, s)
@@ -224,6 +225,7 @@ def stream(n: int = 3000) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     return rng.random(n) < np.minimum(1.0, s + 0.03), s
 
 
+@pytest.mark.slow
 def test_batches_do_not_show_and_files_resume_bit_for_bit(tmp_path: Path) -> None:
     y, s = stream()
     whole = CalibrationMonitor(0.001, delta=0.01).update(y, s)

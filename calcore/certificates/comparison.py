@@ -81,7 +81,7 @@ def compare(
     """
     delta = _validate.probability(delta, "delta")
     if options.get("side", "both") != "both":
-        raise ValueError(f"side must be left out: a difference needs both ends; got {options['side']!r}")
+        raise ValueError(f"side must be left out: a difference needs both ends; got {options.get('side')!r}")
     with _validate.renamed("y_prob", "p_a"):
         a = _validate.binary(y_true, p_a, pos_label=pos_label)
     with _validate.renamed("y_prob", "p_b"):

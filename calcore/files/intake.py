@@ -182,7 +182,7 @@ def take_in_groups(
     """
     plan = _plan(patterns, label, score, pos_label, command)
     if plan.tables or plan.label is None or plan.score is None:
-        raise InputError(f"{shown(plan.tables[0])}: a saved table has no single rows ({option})")
+        raise InputError(f"{shown(plan.tables[0])}: a saved table has no rows to draw from ({option})")
     for source in plan.sources:
         find_column(source, groups, option)
     held = _Held()

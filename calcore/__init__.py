@@ -39,11 +39,21 @@ if TYPE_CHECKING:
     from calcore.bounds import kl_lower as kl_lower
     from calcore.bounds import kl_upper as kl_upper
     from calcore.certificates import certify as certify
+    from calcore.certificates.comparison import compare as compare
+    from calcore.certificates.groups import certify_groups as certify_groups
+    from calcore.certificates.multiclass import certify_classwise as certify_classwise
+    from calcore.certificates.multiclass import certify_top_label as certify_top_label
+    from calcore.drift import drift_test as drift_test
+    from calcore.monitor import CalibrationMonitor as CalibrationMonitor
     from calcore.perturbation import AurocLoss as AurocLoss
     from calcore.perturbation import auroc as auroc
     from calcore.perturbation import auroc_loss as auroc_loss
     from calcore.perturbation import perturb as perturb
+    from calcore.planning import rows_needed as rows_needed
+    from calcore.planning import sensitivity as sensitivity
     from calcore.results import Certificate as Certificate
+    from calcore.results import CertificateSet as CertificateSet
+    from calcore.results import Comparison as Comparison
     from calcore.smoothing import kernel_ce_curve as kernel_ce_curve
     from calcore.smoothing import nadaraya_watson as nadaraya_watson
     from calcore.table import BinCounts as BinCounts
@@ -58,15 +68,23 @@ __version__ = "0.1.0"
 _HOME = {
     "AurocLoss": "calcore.perturbation",
     "BinCounts": "calcore.table",
+    "CalibrationMonitor": "calcore.monitor",
     "CellTable": "calcore.table",
     "Certificate": "calcore.results",
+    "CertificateSet": "calcore.results",
+    "Comparison": "calcore.results",
     "Optimality": "calcore.total_variation",
     "ScoreTable": "calcore.table",
     "auroc": "calcore.perturbation",
     "auroc_loss": "calcore.perturbation",
     "bernstein": "calcore.bounds",
     "certify": "calcore.certificates",
+    "certify_classwise": "calcore.certificates.multiclass",
+    "certify_groups": "calcore.certificates.groups",
+    "certify_top_label": "calcore.certificates.multiclass",
+    "compare": "calcore.certificates.comparison",
     "dkw": "calcore.bounds",
+    "drift_test": "calcore.drift",
     "empirical_bernstein": "calcore.bounds",
     "hoeffding": "calcore.bounds",
     "kernel_ce_curve": "calcore.smoothing",
@@ -75,6 +93,8 @@ _HOME = {
     "nadaraya_watson": "calcore.smoothing",
     "perturb": "calcore.perturbation",
     "quantile_bins": "calcore.binning",
+    "rows_needed": "calcore.planning",
+    "sensitivity": "calcore.planning",
     "tv_denoise": "calcore.total_variation",
     "tv_gap": "calcore.total_variation",
     "uniform_bins": "calcore.binning",
@@ -83,8 +103,11 @@ _HOME = {
 __all__ = [
     "AurocLoss",
     "BinCounts",
+    "CalibrationMonitor",
     "CellTable",
     "Certificate",
+    "CertificateSet",
+    "Comparison",
     "Optimality",
     "ScoreTable",
     "__version__",
@@ -92,7 +115,12 @@ __all__ = [
     "auroc_loss",
     "bernstein",
     "certify",
+    "certify_classwise",
+    "certify_groups",
+    "certify_top_label",
+    "compare",
     "dkw",
+    "drift_test",
     "empirical_bernstein",
     "hoeffding",
     "kernel_ce_curve",
@@ -101,6 +129,8 @@ __all__ = [
     "nadaraya_watson",
     "perturb",
     "quantile_bins",
+    "rows_needed",
+    "sensitivity",
     "tv_denoise",
     "tv_gap",
     "uniform_bins",

@@ -24,6 +24,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from types import FrameType
@@ -45,7 +46,9 @@ __all__ = [
     "numbers",
     "positive_number",
     "probability",
+    "renamed",
     "scores",
+    "segments",
     "threads",
     "weights",
     "whole_number",
@@ -295,16 +298,9 @@ def group_rows(
     >>> len(group_rows([7, 7, 7, 8], 4, 0))
     2
     """
-    values = _column(groups, "groups")
-    if len(values) != n:
-        raise ValueError(f"groups and y_true must have the same length; got {len(values)} and {n}")
+    values = _complete(groups, "groups", n)
     if values.dtype.kind == "O":
-        _one_kind(values, "groups")
-        values = _numbered(values)
-    else:
-        missing = values != values  # NaN and NaT
-        if missing.any():
-            _refuse_missing(missing, "groups")
+        values = _numbered(values, "groups")
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
@@ -314,13 +310,67 @@ def group_rows(
     return np.sort(order[starts[by_first_row] + draws])
 
 
-def _numbered(objects: NDArray[Any]) -> NDArray[np.int64]:
+def segments(by: ArrayLike, n: int) -> tuple[list[Any], NDArray[np.int64]]:
+    """Name and number the segments of rows.
+
+    Parameters
+    ----------
+    by : array_like of shape (n,)
+        Segment of each row: any column of hashable values of one kind.
+    n : int
+        Number of rows of y_true.
+
+    Returns
+    -------
+    names : list
+        The distinct values as Python objects, sorted if they can be, else by first appearance.
+    codes : int64 array of shape (n,)
+        Index into `names` of each row.
+
+    Raises
+    ------
+    ValueError
+        As in `group_rows`.
+
+    Examples
+    --------
+    >>> segments(["uk", "fr", "uk"], 3)
+    (['fr', 'uk'], array([1, 0, 1]))
+    """
+    values = _complete(by, "by", n)
+    if values.dtype.kind != "O":
+        distinct, codes = np.unique(values, return_inverse=True)
+        return distinct.tolist() if values.dtype.kind not in "mM" else list(distinct), codes.astype(np.int64)
+    first, codes = np.unique(_numbered(values, "by"), return_inverse=True)
+    names = values[first].tolist()
+    try:
+        order = sorted(range(len(names)), key=names.__getitem__)
+    except TypeError:
+        return names, codes.astype(np.int64)
+    return [names[i] for i in order], np.argsort(order)[codes]
+
+
+def _complete(column: ArrayLike, name: str, n: int) -> NDArray[Any]:
+    """A column of `n` values of one kind, none of them missing."""
+    values = _column(column, name)
+    if len(values) != n:
+        raise ValueError(f"{name} and y_true must have the same length; got {len(values)} and {n}")
+    if values.dtype.kind == "O":
+        _one_kind(values, name)
+    else:
+        missing = values != values  # NaN and NaT
+        if missing.any():
+            _refuse_missing(missing, name)
+    return values
+
+
+def _numbered(objects: NDArray[Any], name: str) -> NDArray[np.int64]:
     """Number Python objects so that equal ones have equal numbers: by hash, much faster than sorting."""
     number: dict[Any, int] = {}
     try:
         return np.fromiter(map(number.setdefault, objects, itertools.count()), np.int64, len(objects))
     except TypeError as error:
-        raise ValueError(f"groups must hold hashable values; {error}") from error
+        raise ValueError(f"{name} must hold hashable values; {error}") from error
 
 
 def weights(sample_weight: ArrayLike, n: int, rows: str = "y_true") -> NDArray[np.float64]:
@@ -376,6 +426,24 @@ def scores(y_prob: ArrayLike) -> NDArray[np.float64]:
         checked[start : start + len(block)] = rows._scores_01(block)[0]
     checked.flags.writeable = False
     return checked
+
+
+@contextmanager
+def renamed(here: str, there: str) -> Iterator[None]:
+    """Let messages call an argument as the user did.
+
+    Examples
+    --------
+    >>> with renamed("y_prob", "p_a"):
+    ...     scores([1.5])
+    Traceback (most recent call last):
+        ...
+    ValueError: p_a must lie in [0, 1]; got 1.5 at index 0
+    """
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise type(error)(str(error).replace(here, there)) from None
 
 
 def numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:

@@ -380,6 +380,232 @@ MUTANTS = [
 ]
 
 
+# several classes, segments, two models, monitoring
+MULTICLASS = "calcore/certificates/multiclass.py"
+CLASSES = "calcore/_classes.py"
+CLASS_TESTS = "tests/test_multiclass.py"
+GROUPS = "calcore/certificates/groups.py"
+GROUP_TESTS = "tests/test_groups.py"
+COMPARISON = "calcore/certificates/comparison.py"
+COMPARISON_TESTS = "tests/test_comparison.py"
+BETTING = "calcore/kernels/betting.py"
+MONITOR = "calcore/monitor.py"
+MONITOR_TESTS = "tests/test_monitor.py"
+DRIFT = "calcore/drift.py"
+DRIFT_TESTS = "tests/test_drift.py"
+PLANNING = "calcore/planning.py"
+PLANNING_TESTS = "tests/test_planning.py"
+
+MUTANTS += [
+    Mutant(
+        "classwise: every class at all of delta", MULTICLASS, "delta=delta / k", "delta=delta", CLASS_TESTS
+    ),
+    Mutant(
+        "classwise: the mean of lower ends twice",
+        MULTICLASS,
+        "(c.lower, c.upper)",
+        "(c.lower, c.lower)",
+        CLASS_TESTS,
+    ),
+    Mutant(
+        "classwise: other rows of a group for each class",
+        MULTICLASS,
+        "seed = one_seed(rng)",
+        "seed = rng",
+        CLASS_TESTS,
+    ),
+    Mutant(
+        "classes: the last of tied choices",
+        CLASSES,
+        "block.argmax(axis=1)",
+        "block.shape[1] - 1 - block[:, ::-1].argmax(axis=1)",
+        CLASS_TESTS,
+    ),
+    Mutant("classes: sums not checked", CLASSES, "if off.max() > ", "if False and off.max() > ", CLASS_TESTS),
+    Mutant(
+        "classes: columns out of place",
+        CLASSES,
+        "index = {name: j for",
+        "index = {name: k - 1 - j for",
+        CLASS_TESTS,
+    ),
+]
+
+MUTANTS += [
+    Mutant("segments: each at all of delta", GROUPS, "delta / len(present)", "delta", GROUP_TESTS),
+    Mutant(
+        "segments: the pooled one at all of delta",
+        GROUPS,
+        "delta=_POOLED * delta",
+        "delta=delta",
+        GROUP_TESTS,
+    ),
+    Mutant(
+        "segments: the pooled share depends on their number",
+        GROUPS,
+        "delta=_POOLED * delta",
+        "delta=delta / (1 + len(names))",
+        GROUP_TESTS,
+    ),
+    Mutant(
+        "segments: rows of one group in several", GROUPS, "_validate.generator(seed))", "seed)", GROUP_TESTS
+    ),
+    Mutant(
+        "segments: rows in another segment",
+        GROUPS,
+        "np.argsort(codes[kept], kind",
+        "np.argsort(-codes[kept], kind",
+        GROUP_TESTS,
+    ),
+    Mutant(
+        "segments: missing ones taken",
+        VALIDATE,
+        "missing = values != values  # NaN and NaT",
+        "missing = values < values",
+        GROUP_TESTS,
+    ),
+]
+
+MUTANTS += [
+    Mutant(
+        "plan: deviation forgotten",
+        PLANNING,
+        "base + smallest_deviation(base, n, share, brier).total",
+        "base",
+        PLANNING_TESTS,
+    ),
+    Mutant(
+        "plan: error of the model forgotten", PLANNING, "ce + planner.best", "planner.best", PLANNING_TESTS
+    ),
+    Mutant("plan: both ends priced as one", PLANNING, "delta * _PARTS[side][1]", "delta", PLANNING_TESTS),
+    Mutant(
+        "plan: scores taken for atoms", PLANNING, "np.where(count > 1,", "np.where(count > 0,", PLANNING_TESTS
+    ),
+    Mutant(
+        "sensitivity: one variation for all",
+        PLANNING,
+        "variation=v,\n            groups",
+        "variation=values[0],\n            groups",
+        PLANNING_TESTS,
+    ),
+]
+
+MUTANTS += [
+    Mutant(
+        "compare: each model at all of delta",
+        COMPARISON,
+        "certify(table, delta=delta / 2.0",
+        "certify(table, delta=delta",
+        COMPARISON_TESTS,
+    ),
+    Mutant(
+        "compare: ends of one side",
+        COMPARISON,
+        "first.lower - second.upper,",
+        "first.lower - second.lower,",
+        COMPARISON_TESTS,
+    ),
+    Mutant(
+        "compare: Brier, both sides at all of delta",
+        COMPARISON,
+        "float(len(a)), delta / 2.0",
+        "float(len(a)), delta",
+        COMPARISON_TESTS,
+    ),
+    Mutant("compare: Brier, range 1", COMPARISON, "span=2.0", "span=1.0", COMPARISON_TESTS),
+    Mutant(
+        "compare: Brier, rows of several in a group",
+        COMPARISON,
+        "a, b = a.take(index), b.take(index)",
+        "a, b = a, b",
+        COMPARISON_TESTS,
+    ),
+]
+
+MUTANTS += [
+    Mutant(
+        "monitor: the tolerated error halved",
+        BETTING,
+        "stake * (x - c)",
+        "stake * (x - 0.5 * c)",
+        MONITOR_TESTS,
+    ),
+    Mutant(
+        "monitor: bets on the label to come",
+        BETTING,
+        "f = residual[k, b] /",
+        "f = (residual[k, b] + r) /",
+        MONITOR_TESTS,
+    ),
+    Mutant(
+        "monitor: stakes on the gain to come",
+        BETTING,
+        "stake = (total - c * rows)",
+        "stake = (total + x - c * rows)",
+        MONITOR_TESTS,
+    ),
+    Mutant("monitor: gains above 1", BETTING, "f = min(1.0, max(-1.0, f))", "f = 2.0 * f", MONITOR_TESTS),
+    Mutant(
+        "monitor: stakes without limit",
+        BETTING,
+        "min(0.5 / (1.0 + c), max(0.0, stake))",
+        "max(0.0, stake)",
+        MONITOR_TESTS,
+    ),
+    Mutant(
+        "monitor: the richest player counts",
+        BETTING,
+        "mean += wealth[k, j]",
+        "mean = max(mean, n_players * wealth[k, j])",
+        MONITOR_TESTS,
+    ),
+    Mutant(
+        "monitor: levels above a gap",
+        MONITOR,
+        "int(np.argmin(np.append(refuted, False)))",
+        "int(refuted.sum())",
+        MONITOR_TESTS,
+    ),
+    Mutant(
+        "monitor: one level too high",
+        MONITOR,
+        "self._nulls[n_refuted])",
+        "self._nulls[n_refuted + 1])",
+        MONITOR_TESTS,
+    ),
+    Mutant(
+        "monitor: delta -> sqrt(delta)",
+        MONITOR,
+        "before,\n                1.0 / self.delta,",
+        "before,\n                self.delta**-0.5,",
+        MONITOR_TESTS,
+    ),
+    Mutant(
+        "monitor: lower bound at sqrt(delta)",
+        MONITOR,
+        ">= 1.0 / self.delta",
+        ">= self.delta**-0.5",
+        MONITOR_TESTS,
+    ),
+    Mutant("drift: the observed division not counted", DRIFT, "reached = 1", "reached = 0", DRIFT_TESTS),
+    Mutant(
+        "drift: both tests at all of the level",
+        DRIFT,
+        "min(1.0, 2.0 * min(p_labels, p_scores))",
+        "min(p_labels, p_scores)",
+        DRIFT_TESTS,
+    ),
+    Mutant(
+        "drift: binomial draws",
+        DRIFT,
+        "generator.hypergeometric(positives, rows - positives, mine, (m, rows.size))",
+        "generator.binomial(mine, positives / rows, (m, rows.size))",
+        DRIFT_TESTS,
+    ),
+    Mutant("drift: equal statistics do not count", DRIFT, ">= least", "> float(observed)", DRIFT_TESTS),
+]
+
+
 def survives(mutant: Mutant) -> str | None:
     """Why the mutation counts as unnoticed; None if the tests caught it."""
     with tempfile.TemporaryDirectory() as folder:

@@ -65,7 +65,7 @@ class Planner:
         # Sums of products over cells are not written with @, for which BLAS would wake its threads.
         brier = float((cells.s * (1.0 - self._mean)).sum()) / self.rows
         step = -math.log(delta) / self.rows
-        self._deviation = math.sqrt(2.0 * brier * step) + step / 3.0
+        self.deviation = math.sqrt(2.0 * brier * step) + step / 3.0
 
     def price(self, n_bins: int, smooth: Smoothness, limit: float = math.inf) -> Plan | None:
         """The better form with `n_bins` bins; None if it cannot be below `limit`.
@@ -80,7 +80,7 @@ class Planner:
         bins = Bins(cuts, n, n, s, self.cells.lo[cuts[:-1]], self.cells.hi[cuts[1:] - 1])
         center = np.clip(bins.mean_score, 0.0, 1.0)
         noise = _noise(center, n)
-        if math.sqrt(THINNED) * float((n * noise).sum()) / self.rows + self._deviation >= limit:
+        if math.sqrt(THINNED) * float((n * noise).sum()) / self.rows + self.deviation >= limit:
             return None
         spread = np.where(bins.mixed, self._spread(cuts, center), 0.0)
         averaged = n * np.minimum(center, 1.0 - center) > FEW
@@ -95,7 +95,7 @@ class Planner:
         one = (float(np.where(averaged, error, 2.0 * s * (1.0 - center)).sum()) + hidden) / self.rows
         rate = np.where(center < 0.5, center + noise, center - noise)
         two = sum(form_two(bins, rate, spread, smooth, tolerance=1e-3))
-        return Plan(min(one, two) + self._deviation, "1" if one <= two else "2", cuts, n_bins)
+        return Plan(min(one, two) + self.deviation, "1" if one <= two else "2", cuts, n_bins)
 
     def _spread(self, cuts: NDArray[np.int64], center: Floats) -> Floats:
         """Sum of |cell mean - center| over the rows of each bin, from running totals."""
@@ -134,7 +134,7 @@ class Planner:
             return None
         n, mean = self.cells.n, self._mean
         error = float((n * _noise(mean, n)).sum()) / self.rows
-        return Plan(error + self._deviation, "1", np.arange(n.size + 1), n.size, atoms=True)
+        return Plan(error + self.deviation, "1", np.arange(n.size + 1), n.size, atoms=True)
 
     def best(self, smooth: Smoothness) -> Plan:
         """Least expected bound over numbers of bins: powers of 4, then ever smaller steps around the best."""

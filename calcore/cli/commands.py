@@ -24,7 +24,7 @@ from calcore.cli.process import DONE, FAILED, INTERNAL, complain, exit_codes, wr
 if TYPE_CHECKING:
     from calcore.files.intake import GroupedRows, Intake
     from calcore.reference import CrossCheck
-    from calcore.results import Certificate
+    from calcore.results import Certificate, CertificateSet
     from calcore.table import CellTable, ScoreTable
 
 __all__ = ["app"]
@@ -188,12 +188,22 @@ def certify(
             show_default=False,
         ),
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            help="Column of segments (country, model version): certify each, and all rows together, at one "
+            "--delta. Holds all rows in memory.",
+            show_default=False,
+        ),
+    ] = None,
     pos_label: PosLabel = None,
     max_ce: Annotated[
         float | None,
         typer.Option(
             "--max-ce",
-            help="Gate: exit code 1 if the one-sided upper bound at --delta is above this.",
+            help="Gate: exit code 1 if the one-sided upper bound at --delta is above this; with --by, any of "
+            "them.",
             show_default=False,
         ),
     ] = None,
@@ -251,6 +261,12 @@ def certify(
     every_row = method in ROW_METHODS
     if every_row and (grid is not Grid.AUTO or cells is not None):
         raise InputError(f"--method {method} needs single rows: leave out --grid and --cells")
+    if by is not None:
+        if groups is not None or grid is not Grid.AUTO or cells is not None or bins or cross_check:
+            raise InputError(
+                "--by needs single rows: leave out --groups, --grid, --cells, --bins and --cross-check"
+            )
+        return _certify_by(files, by, columns, options, side, max_ce, as_json)
     second = _second_solver() if cross_check else None
     given: Intake | GroupedRows
     table: ScoreTable | CellTable | None = None
@@ -317,6 +333,61 @@ def certify(
     return FAILED if gate is not None and not gate["passed"] else DONE
 
 
+def _certify_by(
+    files: list[str],
+    by: str,
+    columns: dict[str, Any],
+    options: dict[str, Any],
+    side: Side,
+    max_ce: float | None,
+    as_json: bool,
+) -> int:
+    """Certify the segments that column `by` names."""
+    import numpy as np
+
+    from calcore import certify_groups
+    from calcore.files.intake import in_words_of_the_command, take_in_groups
+    from calcore.files.paths import InputError
+
+    with _progress() as progress:
+        given = take_in_groups(files, by, option="--by", **columns, progress=progress)
+    names = np.empty(len(given.names), object)
+    names[:] = given.names.to_pylist()
+
+    def bound(which: Side) -> CertificateSet:
+        try:
+            return certify_groups(
+                given.labels, given.scores, by=names[given.groups], side=which.value, **options
+            )
+        except ValueError as error:
+            raise InputError(in_words_of_the_command(str(error))) from error
+
+    found = bound(side)
+    gate = None
+    if max_ce is not None:
+        ends = found if side is Side.UPPER else bound(Side.UPPER)
+        assert ends.pooled is not None
+        upper = max(c.upper for c in (ends.pooled, *ends.values()))
+        gate = {"max_ce": max_ce, "upper": upper, "passed": upper <= max_ce}
+    if as_json:
+        about = {"label": given.label, "score": given.score, "by": by}
+        _write_json(
+            found.to_dict()
+            | {"files": list(given.files), "columns": about, "population": given.population, "gate": gate}
+        )
+    else:
+        from calcore.report.sets import set_text
+        from calcore.report.text import gate_text
+
+        paragraphs = [
+            set_text(found, heading=by, population=given.population, data=_data(given), width=_width())
+        ]
+        if gate is not None:
+            paragraphs.append(gate_text(max_ce or 0.0, gate["upper"], found.delta, width=_width()))
+        _show("\n\n".join(paragraphs))
+    return FAILED if gate is not None and not gate["passed"] else DONE
+
+
 def _second_solver() -> Callable[[ScoreTable | CellTable, float], CrossCheck]:
     """What solves a table's denoising problem with cvxpy too: before anything is read, if it is missing."""
     from calcore.files.paths import InputError
@@ -334,6 +405,78 @@ def _second_solver() -> Callable[[ScoreTable | CellTable, float], CrossCheck]:
         return cross_check(table, table.n * penalty(table.n, max(n_cells, 2), delta))
 
     return solve
+
+
+# --- plan
+
+
+class PlanSide(StrEnum):
+    BOTH = "both"
+    UPPER = "upper"
+
+
+@app.command()
+@exit_codes
+def plan(
+    target: Annotated[
+        float, typer.Option("--target", help="Upper bound that is wanted.", show_default=False)
+    ],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE]", help="Files with a column of scores, see --score.", show_default=False
+        ),
+    ] = None,
+    score: Score = None,
+    base_rate: Annotated[
+        float | None,
+        typer.Option(
+            "--base-rate", help="Share of positive rows, if there are no scores yet.", show_default=False
+        ),
+    ] = None,
+    delta: Annotated[float, typer.Option("--delta", help="Probability that the bound misses.")] = 0.05,
+    ce: Annotated[float, typer.Option("--ce", help="Calibration error that the model has.")] = 0.0,
+    variation: Annotated[
+        float, typer.Option("--variation", help="Total variation of the true rate, as in certify.")
+    ] = 1.0,
+    side: Annotated[PlanSide, typer.Option("--side", help="Ends that are bounded.")] = PlanSide.UPPER,
+    as_json: Json = False,
+) -> int:
+    """Say how many rows an upper bound needs, before they are collected.
+
+    Typical for a model of this calibration error and these scores; no guarantee.
+    """
+    from calcore import rows_needed
+    from calcore.files.intake import in_words_of_the_command, take_in_scores
+    from calcore.files.paths import InputError
+
+    scores = None
+    if files:
+        if base_rate is not None or score is None:
+            raise InputError("name the column of scores with --score, and leave out --base-rate")
+        with _progress() as progress:
+            scores = take_in_scores(files, score, progress=progress)
+    elif base_rate is None:
+        raise InputError("--base-rate, or FILE and --score, must be given")
+    try:
+        found = rows_needed(
+            target,
+            delta=delta,
+            base_rate=base_rate,
+            scores=scores,
+            ce=ce,
+            variation=variation,
+            side=side.value,
+        )
+    except ValueError as error:
+        raise InputError(in_words_of_the_command(str(error))) from error
+    if as_json:
+        _write_json(found.to_dict())
+    else:
+        from calcore.report.plans import plan_text
+
+        _show(plan_text(found, width=_width()))
+    return DONE
 
 
 # --- tables

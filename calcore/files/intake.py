@@ -68,6 +68,8 @@ class GroupedRows:
     labels: NDArray[np.uint8]
     scores: NDArray[Any]
     groups: NDArray[np.int64]
+    names: pa.Array
+    """The value that each number stands for."""
     files: tuple[str, ...]
     label: str
     score: str
@@ -167,24 +169,25 @@ def take_in_groups(
     patterns: Sequence[str],
     groups: str,
     *,
+    option: str = "--groups",
     label: str | None = None,
     score: str | None = None,
     pos_label: str | None = None,
     command: str = "calcore certify",
     progress: Progress | None = None,
 ) -> GroupedRows:
-    """Read all rows with their groups, for `certify(..., groups=)`; parameters as for `take_in`.
+    """Read all rows with their groups, or segments; parameters as for `take_in`, `option` asked for it.
 
     Memory is that of three columns. Groups are numbered over all files: equal values are one group.
     """
     plan = _plan(patterns, label, score, pos_label, command)
     if plan.tables or plan.label is None or plan.score is None:
-        raise InputError(f"{shown(plan.tables[0])}: a saved table has no rows to draw from (--groups)")
+        raise InputError(f"{shown(plan.tables[0])}: a saved table has no rows to draw from ({option})")
     for what, name in (("label", plan.label), ("score", plan.score)):
         if groups == name:
-            raise InputError(f"--groups {shown(groups)}: is the {what} column; name what rows belong to")
+            raise InputError(f"{option} {shown(groups)}: is the {what} column; name what rows belong to")
     for source in plan.sources:
-        find_column(source, groups, "--groups")
+        find_column(source, groups, option)
     held = _Held()
     members: list[pa.Array] = []
     for source, start, rows in _batches(plan, members, progress, groups):
@@ -198,9 +201,35 @@ def take_in_groups(
             f"column {shown(groups)} must have one type in all files; it has {', '.join(sorted(kinds))}"
         )
     codes = pa.chunked_array(list(map(codable, members))).dictionary_encode().combine_chunks()
-    numbers = as_numpy(codes.indices if isinstance(codes, pa.DictionaryArray) else codes.chunk(0).indices)
+    coded = codes if isinstance(codes, pa.DictionaryArray) else codes.chunk(0)
     labels, scores = held.columns()
-    return GroupedRows(labels, scores, numbers, plan.files, plan.label, plan.score, plan.population)
+    numbers = as_numpy(coded.indices)
+    return GroupedRows(
+        labels, scores, numbers, coded.dictionary, plan.files, plan.label, plan.score, plan.population
+    )
+
+
+def take_in_scores(patterns: Sequence[str], score: str, *, progress: Progress | None = None) -> NDArray[Any]:
+    """Read one column of scores, not yet checked; all of it is held in memory.
+
+    Raises
+    ------
+    InputError
+        Anything wrong with files or columns.
+    """
+    parts = []
+    for path in expand(patterns):
+        if is_table(path):
+            raise InputError(f"{shown(path)}: a saved table has no single scores")
+        source = open_source(path)
+        find_column(source, score, "--score")
+        for start, scores, _, _ in read_columns(source, score, score):
+            parts.append(scores.astype(np.float64))
+            if progress is not None:
+                progress(source.progress, start + len(scores))
+    if not parts:
+        raise InputError(f"{', '.join(map(shown, patterns))}: no rows")
+    return np.concatenate(parts)
 
 
 class _Held:
@@ -449,4 +478,7 @@ _OPTIONS = (
     "groups",
     "pos_label",
     "n_folds",
+    "target",
+    "ce",
+    "base_rate",
 )

@@ -9,10 +9,16 @@ Start with `certify`: labels and scores in, an interval for the calibration erro
 
 `calcore.report.certificate_text` says the same as the command does, in a few paragraphs. Rows that come in
 parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (every score is kept), which
-`certify` takes in place of both columns. The rest: bounds of means (`hoeffding`, `bernstein`,
-`empirical_bernstein`, `dkw`, `kl_upper`, `kl_lower`), bins (`uniform_bins`, `quantile_bins`, `BinCounts`),
-smoothing (`tv_denoise`, `tv_gap`, `nadaraya_watson`, `kernel_ce_curve`), randomised scores (`perturb`,
-`auroc`, `auroc_loss`), and what they return (`Certificate`, `Optimality`, `AurocLoss`).
+`certify` takes in place of both columns.
+
+* Several classes: `certify_top_label`, `certify_classwise`. Segments: `certify_groups`. Two models: `compare`.
+* How many rows, and what the assumption does: `rows_needed`, `sensitivity`.
+* In use: `CalibrationMonitor`, `drift_test`.
+* Bounds of means: `hoeffding`, `bernstein`, `empirical_bernstein`, `dkw`, `kl_upper`, `kl_lower`. Bins:
+  `uniform_bins`, `quantile_bins`, `BinCounts`.
+* Smoothing: `tv_denoise`, `tv_gap`, `nadaraya_watson`, `kernel_ce_curve`. Randomised scores: `perturb`,
+  `auroc`, `auroc_loss`.
+* What comes out: `Certificate`, `CertificateSet`, `Comparison`, `Optimality`, `AurocLoss`.
 
 The proofs that the docstrings cite are in `THEORY.md` beside this file. The flow, each step importing only
 the ones before it::

@@ -11,7 +11,8 @@ Start with `certify`: labels and scores in, an interval for the calibration erro
 parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (every score is kept), which
 `certify` takes in place of both columns.
 
-* Several classes: `certify_top_label`, `certify_classwise`. Segments: `certify_groups`. Two models: `compare`.
+* Several classes: `certify_top_label`, `certify_classwise`. Segments: `certify_groups`. Two models:
+  `compare`.
 * How many rows, and what the assumption does: `rows_needed`, `sensitivity`.
 * In use: `CalibrationMonitor`, `drift_test`.
 * Bounds of means: `hoeffding`, `bernstein`, `empirical_bernstein`, `dkw`, `kl_upper`, `kl_lower`. Bins:

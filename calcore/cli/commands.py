@@ -380,7 +380,7 @@ def _certify_by(
         from calcore.report.text import gate_text
 
         paragraphs = [
-            set_text(found, heading=by, population=given.population, data=_data(given), width=_width())
+            set_text(found, heading=by, population=given.population, data=_data(given, None), width=_width())
         ]
         if gate is not None:
             paragraphs.append(gate_text(max_ce or 0.0, gate["upper"], found.delta, width=_width()))

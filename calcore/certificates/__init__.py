@@ -76,11 +76,11 @@ def certify(
     side : {"both", "upper", "lower"}
         "both" spends a quarter of `delta` below and three quarters above; the others spend all on one end.
     method : {"auto", "plugin", "inversion", "tv", "nw", "nw-folds", "buckets"}
-        "plugin" measures the error in bins of scores (THEORY 1), and is the sharper the more there is of it.
-        "inversion" takes out what the noise of the labels adds to that (THEORY 2): sharper for models that are
-        nearly calibrated. "auto" is the better of the two, with a fifth and four fifths of the upper end's
-        `delta`, from 8,000 rows on; below that, and where nothing but a slope is assumed (`lipschitz`,
-        `perturbed`), it is "plugin". The others are certificates of the literature (THEORY 5): "tv" fits
+        "plugin" measures the error in bins of scores (THEORY 1); best where there is much of it. "inversion"
+        takes out what the noise of the labels adds to that (THEORY 2): sharper for models that are nearly
+        calibrated. "auto" is the better of the two, with a fifth and four fifths of the upper end's `delta`,
+        from 8,000 rows on; below that, and where nothing but a slope is assumed (`lipschitz`, `perturbed`),
+        it is "plugin". The others are certificates of the literature (THEORY 5): "tv" fits
         by total variation denoising and tests the fit on other rows, over `n_folds`; "nw" averages over
         windows of scores, mostly sharper than the plug-in with `perturbed`; "nw-folds" does so over folds;
         "buckets" is the classical binned error with Hoeffding's bound in every bin. All but "tv" need
@@ -318,7 +318,7 @@ def _published(
 
 
 def _auto(n: int, smooth: Smoothness | None) -> Literal["auto", "plugin"]:
-    """What "auto" is, by the number of rows and the assumption asked for alone: shares of delta follow from it."""
+    """What "auto" is; shares of delta follow from it, so the rows' number and the arguments alone decide."""
     slope_alone = smooth is not None and smooth.variation == math.inf and smooth.lipschitz < math.inf
     return "plugin" if n < _ENOUGH_ROWS or slope_alone else "auto"
 

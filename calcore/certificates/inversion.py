@@ -1,8 +1,8 @@
 """The Chernoff-inversion certificate: the binned error without the noise of its bins (THEORY 2).
 
-The binned error T = sum |A_B| of a calibrated model is all noise. Given the scores, the Laplace transform of each
-|A_B| is that of a binomial law, up to what eta can vary inside the bin; Chernoff's inequality, read backwards,
-says how much of T noise explains.
+The binned error T = sum |A_B| of a calibrated model is all noise. Given the scores, the Laplace transform of
+each |A_B| is that of a binomial law, up to what eta can vary inside the bin. Chernoff's inequality, read
+backwards, says how much of T noise explains.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from calcore.table import Cells
 LEVEL = 0.01
 """Part of delta that pays for the lower end of the Brier score, which only chooses among levels."""
 
-_KAPPA = 1.0 + 1e-4 * 1.35 ** np.arange(47)
-_ENDS = np.geomspace(kernel.FIRST, 1.0, 24)
+_KAPPA: Floats = 1.0 + 1e-4 * 1.35 ** np.arange(47)
+_ENDS: Floats = np.asarray(np.geomspace(kernel.FIRST, 1.0, 24), np.float64)
 """Oscillations at which losses are computed."""
 
 _PRECISION = 1e-3
@@ -56,8 +56,8 @@ class Level(NamedTuple):
 def levels(n: int, nats: float, low: float, high: float) -> list[Level]:
     """The levels that Brier scores between `low` and `high` belong to.
 
-    Level j holds b from 2^j / 6 sqrt(1/2) to 2^j / 6 sqrt(2); ``a = min(1/2, sqrt(nats / (n 2^j / 6)))``. Where a
-    is 1/2, it is so for all smaller b.
+    Level j holds b from 2^j / 6 sqrt(1/2) to 2^j / 6 sqrt(2); ``a = min(1/2, sqrt(nats / (n 2^j / 6)))``.
+    Where a is 1/2, it is so for all smaller b.
     """
     found: list[Level] = []
     middle = 2.0 ** math.floor(math.log2(6.0 * high) + 0.5 + 1e-12) / 6.0
@@ -73,8 +73,9 @@ class Classes:
     """Zeta of calibrated bins by the standard deviation of their positives, interpolated: to choose with."""
 
     def __init__(self, largest: float, a: float) -> None:
-        self.logs = np.log(max(largest, 1e-3)) + np.linspace(-4.0, 0.0, _CLASSES)
-        self.values, self.places = kernel.calibrated_zetas(np.exp(self.logs), _KAPPA, a)
+        self.logs: Floats = math.log(max(largest, 1e-3)) + np.linspace(-4.0, 0.0, _CLASSES)
+        deviation: Floats = np.exp(self.logs)
+        self.values, self.places = kernel.calibrated_zetas(deviation, _KAPPA, a)
 
     def zeta(self, deviation: Floats) -> Floats:
         """Sum over bins, for each kappa; far below the largest deviation, where little is at stake, 0."""
@@ -89,14 +90,16 @@ class Classes:
     def distance(self, deviation: Floats, kappa: int) -> Floats:
         """About how far from the mean zeta is taken, in rows."""
         log = np.log(np.maximum(deviation, 1e-300))
-        return np.interp(log, self.logs, self.places[kappa])
+        places: Floats = np.interp(log, self.logs, self.places[kappa])
+        return places
 
 
 def inversion_upper(table: Table, running: Running, smooth: Smoothness, delta: float, brier: float) -> Bound:
     """Upper bound of the calibration error.
 
-    The terms: ``denoised``, the binned error less what the noise of the labels adds to it; ``bias``, what eta can
-    hide by varying inside bins; ``deviation``, the chance in the labels; ``transfer``, the step to the population.
+    The terms: ``denoised``, the binned error less what the noise of the labels adds to it; ``bias``, what eta
+    can hide by varying inside bins; ``deviation``, the chance in the labels; ``transfer``, the step to the
+    population.
 
     Parameters
     ----------
@@ -179,7 +182,12 @@ def _at_level(
     return _bound((kappa * seen - noise) / n, price / n, nats / (a * n), total - rest, parts[0].bins.n.size)
 
 
-def _price(columns: tuple[Floats, Floats], shape: tuple[Floats, ...], variation: float, joint: bool) -> float:
+def _price(
+    columns: tuple[Floats, Floats],
+    shape: tuple[Floats, Floats, Floats, Floats, Floats],
+    variation: float,
+    joint: bool,
+) -> float:
     """Least over multipliers of ``multiplier variation + sum of sup H(o) - multiplier o``: each is valid."""
 
     def bound(multiplier: float) -> float:
@@ -191,9 +199,8 @@ def _price(columns: tuple[Floats, Floats], shape: tuple[Floats, ...], variation:
     if variation == 0.0 or free <= 0.0:
         return 0.0
     most = free / variation  # beyond it the multiplier alone costs as much as all oscillations at once
-    best = minimise(
-        lambda log: math.exp(log) * variation + bound(math.exp(log)), math.log(most) - 25.0, math.log(most)
-    )
+    top = math.log(most)
+    best = minimise(lambda log: math.exp(log) * variation + bound(math.exp(log)), top - 12.0, top, steps=26)
     return min(free, best)
 
 
@@ -236,8 +243,7 @@ def _plan(cells: Cells, running: Running, smooth: Smoothness, nats: float) -> li
     used = shifts(n)
     thinned = (1.0 + 0.5 / used**2) / 3.0
     best, chosen, classes = math.inf, 1, None
-    counts = [max(1, round(n**0.4 * 2.0 ** (j / 3.0))) for j in range(-12, 9)]
-    for count in sorted(set(counts)):
+    for count in sorted({max(1, round(n**0.4 * 2.0 ** (j / 3.0))) for j in range(-15, 18)}):
         cuts = equal_mass_cuts(running.rows, count, 0, 1)
         rows = np.diff(running.rows[cuts]).astype(np.float64)
         mean = np.clip(np.diff(running.scores[cuts]) / rows, 0.0, 1.0)
@@ -247,10 +253,14 @@ def _plan(cells: Cells, running: Running, smooth: Smoothness, nats: float) -> li
             classes = Classes(float(deviation.max()), a)
         seen = float(np.minimum(_MEAN_ABS * deviation, 2.0 * variance).sum())
         noise = float((_KAPPA * seen - classes.zeta(deviation)).min())
-        mixed = cells.hi[cuts[1:] - 1] > cells.lo[cuts[:-1]]
+        if noise > best:  # it grows with the number of bins
+            break
+        width = cells.hi[cuts[1:] - 1] - cells.lo[cuts[:-1]]
+        mixed = width > 0.0
+        # scores inside a bin differ, which noise mostly hides
+        noise += float(np.maximum(0.25 * rows * width - 0.4 * deviation, 0.0)[mixed].sum())
         hidden = 0.0
         if smooth.lipschitz < math.inf:
-            width = cells.hi[cuts[1:] - 1] - cells.lo[cuts[:-1]]
             hidden = hidden_mean_deviation(rows[mixed], width[mixed] / 3.0, smooth)
         elif mixed.any():
             jump = max(largest, thinned * n / count)

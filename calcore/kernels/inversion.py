@@ -73,9 +73,9 @@ def psi(n: float, c: float, lam: float, p: float) -> tuple[float, float]:
     """
     q = 1.0 - p
     up, down = math.exp(lam), math.exp(-lam)
-    mode = math.floor((n + 1.0) * (p * up / (q + p * up)))
+    mode = float(math.floor((n + 1.0) * (p * up / (q + p * up))))
     if mode > c:
-        mode = max(math.floor((n + 1.0) * (p / (p + q * up))), math.floor(c))
+        mode = float(max(math.floor((n + 1.0) * (p / (p + q * up))), math.floor(c)))
     mode = min(max(mode, 0.0), n)
     total, moment = _side(n, c, lam, p / q, up, down, mode)
     # counted from the other end, the terms below the mode are those above it
@@ -139,7 +139,7 @@ def least_on(
     guess: float,
     tolerance: float,
 ) -> float:
-    """Lower bound of the least ``kappa psi(p) + slope (p - at)`` on [low, high], at most `tolerance` below it.
+    """Lower bound of the least ``kappa psi(p) + slope (p - at)`` on [low, high], to `tolerance`.
 
     psi is convex in p: two tangents, of which one falls and one rises, meet below the function.
     """
@@ -213,9 +213,9 @@ def zetas(
 
     Notes
     -----
-    ``D(p) = n |mean - p| + spread (1 - |mean - p| / w)_+`` is at least the sum of |s - p|, w the distance from
-    the mean to the end of the scores on p's side. p (1 - p) is replaced by its chord on either side of the
-    mean. Both are linear on four pieces.
+    ``D(p) = n |mean - p| + spread (1 - |mean - p| / w)_+`` is at least the sum of |s - p|, w the distance
+    from the mean to the end of the scores on p's side. p (1 - p) is replaced by its chord on either side of
+    the mean. Both are linear on four pieces.
     """
     out = np.empty(n.size)
     for j in range(n.size):
@@ -254,7 +254,7 @@ def zetas(
 
 @jit
 def atom_mass(v: float) -> float:
-    """Integral from 0 to v of min(1, ATOM / sqrt((t - 1/2)_+)) dt: a bound of the largest atoms on the way."""
+    """Integral from 0 to v of min(1, ATOM / sqrt((t - 1/2)_+)) dt: the largest atoms on the way, at most."""
     corner = 0.5 + ATOM * ATOM
     if v <= corner:
         return v
@@ -273,10 +273,10 @@ def _above(n: float, mean: float, lam: float, kappa: float, p: float) -> float:
 
 @jit
 def any_law(n: float, mean: float, lam: float, kappa: float, level: float) -> tuple[float, float, float]:
-    """Least value over p of a bound of ``kappa psi - n |mean - p|`` for every sum of n 0/1 variables of mean n p.
+    """Lower bound of ``kappa psi - n |mean - p|`` for all sums of n independent 0/1 variables of mean n p.
 
-    The other two are the ends of an interval of p outside which the bound is at least `level` >= 0. It comes from
-    ``E exp(-lam |A|) <= min(E exp(-lam A), E exp(lam A))`` and is convex on either side of the mean.
+    First its least value over p, then the ends of an interval of p outside which it is at least `level` >= 0.
+    It comes from ``E exp(-lam |A|) <= min(E exp(-lam A), E exp(lam A))``, convex on either side of the mean.
     """
     bottom = min(max(kappa / lam - 1.0 / math.expm1(lam), 0.0), mean)
     least = min(_below(n, mean, lam, kappa, bottom), 0.0)
@@ -361,7 +361,7 @@ def priced(
 ) -> float:
     """Bound of the sum over bins of ``sup over 0 <= o <= reach of (H(o) - multiplier o)_+``.
 
-    H is the loss alone (first form), or, `joint`, the smaller of ``n o / 2 + one`` and ``n g(o) + two``. Losses
+    H is the loss `one` alone or, `joint`, the smaller of ``n o / 2 + one`` and ``n g(o) + two``. Losses
     increase with o: between two `ends` the one at the right end stands for all.
     """
     total = 0.0
@@ -407,9 +407,9 @@ def _log_ratio(scale: float, x: float) -> float:
 
 @jit
 def gaussian_zeta(scale: float, kappa: float) -> tuple[float, float]:
-    """``inf_x -kappa ln E exp(-scale |x + Z|) / scale - |x|`` for a standard normal Z, and that x: for planning.
+    """``inf_x -kappa ln E exp(-scale |x + Z|) / scale - |x|`` for a standard normal Z, and that x.
 
-    ``E exp(-scale |x + Z|)`` has two parts, whose ratio is (kappa + 1) / (kappa - 1) at the infimum.
+    For planning. The two parts of ``E exp(-scale |x + Z|)`` have the ratio (kappa + 1) / (kappa - 1) there.
     """
     goal = math.log((kappa + 1.0) / (kappa - 1.0))
     low, high = 0.0, 1.0
@@ -432,8 +432,8 @@ def calibrated_zetas(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """About zeta of an atom whose positives have that standard deviation, less (a/2) times their variance.
 
-    By kappa and deviation, with the distance of the infimum from the mean, in rows. Below 16 expected positives
-    the law is that of rare events, else normal: for planning, where nothing depends on precision.
+    By kappa and deviation, with the distance of the infimum from the mean, in rows. Below 16 expected
+    positives the law is that of rare events, else normal: for planning, where precision does not matter.
     """
     values, places = np.empty((kappa.size, deviation.size)), np.empty((kappa.size, deviation.size))
     for i in range(kappa.size):

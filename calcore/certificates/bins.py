@@ -239,7 +239,10 @@ def form_two(
 
 
 def oscillation_caps(bins: Bins, smooth: Smoothness) -> Floats:
-    """Largest oscillation of eta in each bin that is possible for its slope alone; 0 at atoms."""
-    if smooth.lipschitz == math.inf:
-        return np.where(bins.mixed, 1.0, 0.0)
-    return np.where(bins.mixed, np.minimum(1.0, smooth.lipschitz * (bins.hi - bins.lo)), 0.0)
+    """Largest oscillation of eta in each bin that its slope and its range allow; 0 at atoms."""
+    return np.where(bins.mixed, np.minimum(1.0, _reach(smooth.lipschitz, bins.hi - bins.lo)), 0.0)
+
+
+def _reach(lipschitz: float, width: Floats) -> Floats:
+    """Oscillation that a slope of at most `lipschitz` allows on `width`."""
+    return np.full_like(width, math.inf) if lipschitz == math.inf else lipschitz * width

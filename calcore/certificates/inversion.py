@@ -36,7 +36,7 @@ from calcore.table import Cells
 LEVEL = 0.01
 """Part of delta that pays for the lower end of the Brier score, which only chooses among levels."""
 
-_KAPPA: Floats = 1.0 + 1e-4 * 1.35 ** np.arange(47)
+_KAPPA: Floats = np.asarray(1.0 + 1e-4 * 1.35 ** np.arange(47), np.float64)
 _ENDS: Floats = np.asarray(np.geomspace(kernel.FIRST, 1.0, 24), np.float64)
 """Oscillations at which losses are computed."""
 

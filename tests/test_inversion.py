@@ -497,6 +497,33 @@ def test_levels_hold_every_brier_score_between_the_ends() -> None:
             assert any(level.a == pytest.approx(a, rel=1e-12) and level.brier >= b for level in found)
 
 
+def test_the_bound_is_that_of_the_theorem() -> None:
+    """Atoms, written out: not below (2) at the best kappa, and hardly above it."""
+    rng = np.random.default_rng(319)
+    n, delta, values = 2_000, 0.05, np.arange(1, 20) / 20
+    for shift in (0.0, 0.1):
+        s = rng.choice(values, n)
+        y = rng.random(n) < np.minimum(s + shift, 1.0)
+        c = certify(y, s, delta=delta, side="upper", method="inversion", variation=math.inf)
+        columns = np.array([(s == v).sum() for v in values], float)
+        hits = np.array([y[s == v].sum() for v in values], float)
+        seen = np.abs(columns * values - hits).sum()
+        square = float(np.mean((s - y) ** 2))
+        nats = -math.log(0.95 * 0.99 * delta)
+        a = math.sqrt(nats / (n / 6))
+        brier = oracles.kl_end(square, -math.log(0.05 * delta) / n, upper=True)
+        assert math.sqrt(0.5) / 6 < square < brier < math.sqrt(2) / 6  # one level
+        least = math.inf
+        for kappa in 1 + np.geomspace(1e-3, 30, 60):
+            bins = columns, columns * values, 0 * columns, values, values
+            zeta = kernel.zetas(*bins, kappa * a, kappa, a, np.full(19, 0.02), 1e-6).sum()
+            rest = (kappa * seen - zeta + nats / a) / n
+            factor = math.expm1(a * a / 8) / (a * a / 8)
+            least = min(least, -math.expm1(-a * rest) / a + a / 2 * factor * brier)
+        assert least - 1e-5 <= c.upper <= 1.02 * least
+        assert c.terms["deviation"] == pytest.approx(nats / (a * n), rel=1e-9)
+
+
 @pytest.mark.parametrize("variation", [None, 1.0, math.inf])
 @pytest.mark.parametrize("method", ["auto", "inversion"])
 def test_every_part_of_delta_is_paid_for_once(monkeypatch, method: str, variation: float | None) -> None:
@@ -767,6 +794,13 @@ def test_degenerate_scores(scale: float) -> None:
 def test_tiny_samples(rows) -> None:
     c = certify(*rows, method="inversion", side="upper")
     assert 0.5 < c.upper <= 1.0
+
+
+def test_scores_that_are_certain() -> None:
+    """No noise at all: kappa must not be next to 1, where many positives could hide."""
+    for score in (0.0, 1.0):
+        c = certify(np.full(10_000, score), np.full(10_000, score), method="inversion", side="upper")
+        assert c.upper < 0.0015
 
 
 def test_perfectly_wrong() -> None:

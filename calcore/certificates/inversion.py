@@ -78,13 +78,17 @@ class Classes:
         self.values, self.places = kernel.calibrated_zetas(deviation, _KAPPA, a)
 
     def zeta(self, deviation: Floats) -> Floats:
-        """Sum over bins, for each kappa; far below the largest deviation, where little is at stake, 0."""
+        """Sum over bins, for each kappa. Below the smallest class it is in proportion, or as negative."""
         place = (np.log(np.maximum(deviation, 1e-300)) - self.logs[0]) * ((_CLASSES - 1) / 4.0)
-        place = np.minimum(place[place >= 0.0], _CLASSES - 1.0)
+        inside = place >= 0.0
+        ratio = deviation[~inside] * math.exp(-self.logs[0])
+        place = np.minimum(place[inside], _CLASSES - 1.0)
         cell = np.minimum(place.astype(np.intp), _CLASSES - 2)
         part = place - cell
         weight = np.bincount(cell, 1.0 - part, _CLASSES) + np.bincount(cell + 1, part, _CLASSES)
+        least = self.values[:, 0]
         total: Floats = (self.values * weight).sum(axis=1)
+        total += np.maximum(least, 0.0) * float(ratio.sum()) + np.minimum(least, 0.0) * ratio.size
         return total
 
     def distance(self, deviation: Floats, kappa: int) -> Floats:
@@ -152,29 +156,54 @@ class _Part(NamedTuple):
 def _at_level(
     level: Level, parts: list[_Part], hidden: float, smooth: Smoothness, n: int, nats: float
 ) -> Bound:
-    """The bound for one a; kappa is chosen with the labels, for all of them hold at once."""
-    a = level.a
+    """The bound for one a; kappa is chosen with the labels, for all of them hold at once.
+
+    The choice knows nothing of what eta costs inside bins. Where this turns out to be much, others are tried.
+    """
     seen = sum(part.binned_error for part in parts) / len(parts)
-    classes = Classes(max(float(part.deviation.max()) for part in parts), a)
+    classes = Classes(max(float(part.deviation.max()) for part in parts), level.a)
     expected = sum(classes.zeta(part.deviation) for part in parts) / len(parts)
-    choice = int(np.argmin(_KAPPA * seen - expected))
-    kappa = float(_KAPPA[choice])
+
+    def at(choice: int) -> Bound:
+        distances = [classes.distance(part.deviation, choice) for part in parts]
+        kappa = float(_KAPPA[choice])
+        return _at_kappa(kappa, level, parts, distances, seen, hidden, smooth.variation, n, nats)
+
+    first = int(np.argmin(_KAPPA * seen - expected))
+    best = at(first)
+    for step in (-3, 3) if best.terms["bias"] * n > 1.5 * hidden else ():
+        choice = first + step
+        while 0 <= choice < _KAPPA.size and (other := at(choice)).value < best.value:
+            best, choice = other, choice + step
+    return best
+
+
+def _at_kappa(
+    kappa: float,
+    level: Level,
+    parts: list[_Part],
+    distances: list[Floats],
+    seen: float,
+    hidden: float,
+    variation: float,
+    n: int,
+    nats: float,
+) -> Bound:
+    a = level.a
     noise = loss = joint = 0.0
-    for part in parts:
+    for part, distance in zip(parts, distances, strict=True):
         bins, mixed = part.bins, part.bins.mixed
-        guess = classes.distance(part.deviation, choice) / bins.n
-        zeta = kernel.zetas(
-            bins.n, bins.s, part.spread, bins.lo, bins.hi, kappa * a, kappa, a, guess, _PRECISION
-        )
+        columns = bins.n, bins.s, part.spread, bins.lo, bins.hi
+        zeta = kernel.zetas(*columns, kappa * a, kappa, a, distance / bins.n, _PRECISION)
         noise += float(zeta.sum()) / len(parts)
         if mixed.any():
-            columns = bins.n[mixed], part.mean[mixed]
+            rows = bins.n[mixed], part.mean[mixed]
             one, two, slope = kernel.losses(
-                *columns, part.spread[mixed], zeta[mixed], _ENDS, kappa * a, kappa, a
+                *rows, part.spread[mixed], zeta[mixed], _ENDS, kappa * a, kappa, a
             )
             shape = one, two, slope, _ENDS, part.caps[mixed]
-            loss += _price(columns, shape, smooth.variation, False) / len(parts)
-            joint += _price(columns, shape, smooth.variation, True) / len(parts)
+            loss += _price(rows, shape, variation, False) / len(parts)
+            joint += _price(rows, shape, variation, True) / len(parts)
     price = min(hidden + loss, joint)
     rest = (kappa * seen - noise + price + nats / a) / n
     v = 0.125 * a * a

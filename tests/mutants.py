@@ -383,8 +383,8 @@ MUTANTS = [
     Mutant(
         "inversion: delta -> sqrt(delta)",
         INVERSION,
-        "noise + price + nats / a) / n",
-        "noise + price + 0.5 * nats / a) / n",
+        "nats = -math.log1p(-LEVEL) - math.log(delta)",
+        "nats = -math.log1p(-LEVEL) - 0.5 * math.log(delta)",
         INVERSIONS,
     ),
     Mutant(

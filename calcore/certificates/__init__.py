@@ -135,9 +135,9 @@ def certify(
 
     References
     ----------
-    THEORY.md beside the package's code, sections 1, 2, 3, 5 and 6. Ciosek et al. (2025), arXiv 2512.13872, for
-    the published methods. Gupta, Podkopaev & Ramdas (2020) and Lee, Huang,
-    Hassani & Dobriban (2023) show why an upper bound needs an assumption when scores are continuous.
+    THEORY.md beside the package's code, sections 1, 2, 3, 5 and 6. Ciosek et al. (2025), arXiv 2512.13872,
+    for the published methods. Gupta, Podkopaev & Ramdas (2020) and Lee, Huang, Hassani & Dobriban (2023) show
+    why an upper bound needs an assumption when scores are continuous.
 
     Examples
     --------

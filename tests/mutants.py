@@ -50,6 +50,9 @@ BINNING = "calcore/kernels/binning.py"
 BOUNDS = "calcore/bounds.py"
 DIVERGENCE = "calcore/kernels/divergence.py"
 VALIDATE = "calcore/_validate.py"
+INVERSION = "calcore/certificates/inversion.py"
+INVERTED = "calcore/kernels/inversion.py"
+INVERSIONS = "tests/test_inversion.py"
 
 _A = "t * base + spread * t * t / 8.0 + nats / n)"
 _B = "0.25 * phi * surplus + nats / n"
@@ -376,6 +379,111 @@ MUTANTS = [
     ),
     Mutant(
         "cells: pairs inside a cell dropped", DEVIATIONS, "total += within[j] + 2.0", "total += 2.0", TABLES
+    ),
+    # the inversion
+    Mutant(
+        "inversion: delta -> sqrt(delta)",
+        INVERSION,
+        "nats = -math.log1p(-LEVEL) - math.log(delta)",
+        "nats = -math.log1p(-LEVEL) - 0.5 * math.log(delta)",
+        INVERSIONS,
+    ),
+    Mutant(
+        "inversion: the Brier score dropped",
+        INVERSION,
+        "0.5 * a * (math.expm1(v) / v) * level.brier",
+        "0.0 * a * (math.expm1(v) / v) * level.brier",
+        INVERSIONS,
+    ),
+    Mutant(
+        "inversion: the level of the upper end alone",
+        INVERSION,
+        "if a == 0.5 or middle",
+        "if True or a == 0.5 or middle",
+        INVERSIONS,
+    ),
+    Mutant(
+        "inversion: the level is not paid for",
+        INVERSION,
+        "nats = -math.log1p(-LEVEL) - math.log(delta)",
+        "nats = -math.log(delta)",
+        INVERSIONS,
+    ),
+    Mutant(
+        "inversion: auto pays twice",
+        CERTIFY,
+        "inversion_upper(table, running, smooth, part * delta, brier)",
+        "inversion_upper(table, running, smooth, delta, brier)",
+        INVERSIONS,
+    ),
+    Mutant("inversion: no price", INVERSION, "price = min(hidden + loss, joint)", "price = 0.0", INVERSIONS),
+    Mutant(
+        "inversion: eta of a jump hides a third",
+        INVERSION,
+        "hidden = min(hidden, smooth.variation * ",
+        "hidden = min(hidden, 0.66 * smooth.variation * ",
+        INVERSIONS,
+    ),
+    Mutant(
+        "inversion: a multiplier of the loss alone",
+        INVERTED,
+        "gain = (half - multiplier) * at + one[j, g]",
+        "gain = (half - multiplier) * right + one[j, g]",
+        INVERSIONS,
+    ),
+    Mutant(
+        "psi: the step across c like all others",
+        INVERTED,
+        "odds * math.exp(-lam * (2.0 * (math.floor(c) - c) + 1.0))",
+        "odds * down",
+        INVERSIONS,
+    ),
+    Mutant("psi: half of the sum", INVERTED, "total += 1.0 + below", "total += 1.0", INVERSIONS),
+    Mutant(
+        "zeta: the least value seen for the meeting of tangents",
+        INVERTED,
+        "return under\n            p =",
+        "return best\n            p =",
+        INVERSIONS,
+    ),
+    Mutant(
+        "zeta: scores inside a bin are one",
+        INVERTED,
+        "best = min(best, low + level - spread[j])",
+        "best = min(best, low + level)",
+        INVERSIONS,
+    ),
+    Mutant(
+        "zeta: p above the mean alone", INVERTED, "for side in range(2):", "for side in range(1):", INVERSIONS
+    ),
+    Mutant(
+        "loss: E h is 1",
+        INVERTED,
+        "log1p(u * mass * math.exp(-log_tail))",
+        "log1p(u * mass)",
+        INVERSIONS,
+    ),
+    Mutant(
+        "loss: variance alone",
+        INVERTED,
+        "loss = kappa / lam * math.log1p(",
+        "loss = 0.0 * math.log1p(",
+        INVERSIONS,
+    ),
+    Mutant(
+        "loss: the spread of scores is not capped with it",
+        INVERTED,
+        "cap = zeta[j] - floor + spread[j]",
+        "cap = zeta[j] - floor",
+        INVERSIONS,
+    ),
+    Mutant("loss: atoms half as large", INVERTED, "ATOM = 0.468824", "ATOM = 0.234412", INVERSIONS),
+    Mutant(
+        "loss: any law counts as good enough too early",
+        INVERTED,
+        "if _above(n, mean, lam, kappa, p) > level:",
+        "if _above(n, mean, lam, kappa, p) > 0.5 * level:",
+        INVERSIONS,
     ),
 ]
 

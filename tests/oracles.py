@@ -226,3 +226,45 @@ def tv_objective(y, w, v, lam):
     """The sum that total variation denoising minimises, with numbers of any kind."""
     misfit = sum(c * (a - b) * (a - b) for a, b, c in zip(y, v, w, strict=True)) / 2
     return misfit + lam * sum(abs(a - b) for a, b in pairwise(v))
+
+
+# --- inversion ----------------------------------------------------------------------------------------------
+
+
+def psi(law: np.ndarray, c: float, lam: float) -> float:
+    """-ln E exp(-lam |c - K|) / lam, P(K = k) = law[k]."""
+    logs = np.log(np.maximum(law, 1e-320)) - lam * np.abs(c - np.arange(law.size))
+    top = logs.max()
+    return -(top + math.log(np.exp(logs - top).sum())) / lam
+
+
+def binomial(n: int, p: float) -> np.ndarray:
+    """Probabilities of 0, 1, ..., n successes, each rounded once."""
+    if p in (0.0, 1.0):
+        return np.eye(n + 1)[0 if p == 0.0 else n]
+    exact, other = Fraction(p), 1 - Fraction(p)
+    return np.array([float(math.comb(n, k) * exact**k * other ** (n - k)) for k in range(n + 1)])
+
+
+def spread_of_scores(scores: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """D(p) of THEORY 2.3: a bound of the sum of |s - p| that knows the mean deviation and the range alone."""
+    mean, n = scores.mean(), scores.size
+    reach = np.where(p >= mean, scores.max() - mean, mean - scores.min())
+    inside = np.where(reach > 0.0, 1.0 - np.abs(p - mean) / np.where(reach > 0.0, reach, 1.0), p == mean)
+    return n * np.abs(mean - p) + np.abs(scores - mean).sum() * np.maximum(inside, 0.0)
+
+
+def zeta(scores: np.ndarray, lam: float, kappa: float, a: float, points: np.ndarray, chord: bool) -> float:
+    """Least kappa psi + (a/2) n p (1 - p) - D(p) over `points`, with the chord of p (1 - p) if asked for."""
+    n, mean = scores.size, scores.mean()
+    square = points * (1.0 - points)
+    if chord:
+        square = np.where(points < mean, points * (1.0 - mean), mean * (1.0 - points))
+    k = np.arange(n + 1)
+    with np.errstate(divide="ignore"):
+        logs = np.array([math.lgamma(n + 1) - math.lgamma(j + 1) - math.lgamma(n - j + 1) for j in k])
+        logs = logs + k * np.log(points)[:, None] + (n - k) * np.log1p(-points)[:, None]
+    logs -= lam * np.abs(scores.sum() - k)
+    top = logs.max(axis=1)
+    values = -(top + np.log(np.exp(logs - top[:, None]).sum(axis=1))) / lam
+    return float((kappa * values + 0.5 * a * n * square - spread_of_scores(scores, points)).min())

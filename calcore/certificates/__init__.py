@@ -12,6 +12,7 @@ from calcore.bounds import kl_upper
 from calcore.certificates.bins import Running, Smoothness, Table
 from calcore.certificates.bound import Bound
 from calcore.certificates.buckets import buckets_upper
+from calcore.certificates.inversion import inversion_upper
 from calcore.certificates.lower import binned_lower
 from calcore.certificates.perturbed import why_not_perturbed
 from calcore.certificates.plan import Planner
@@ -23,7 +24,7 @@ from calcore.table import CellTable, ScoreTable, tabulate
 
 __all__ = ["ROW_METHODS", "certify"]
 
-_METHODS = ("auto", "plugin", "tv", "nw", "nw-folds", "buckets")
+_METHODS = ("auto", "plugin", "inversion", "tv", "nw", "nw-folds", "buckets")
 _PUBLISHED = {  # and the assumptions that each can use
     "tv": ("variation", "lipschitz", "perturbed"),
     "nw": ("lipschitz", "perturbed"),
@@ -35,6 +36,8 @@ ROW_METHODS = ("tv", "nw", "nw-folds")
 
 _PARTS = {"both": (0.25, 0.75), "upper": (0.0, 1.0), "lower": (1.0, 0.0)}  # of delta, below and above
 _BRIER = 0.05  # part of delta that pays for the bound of the Brier score
+_INVERSION = 0.8  # part of the upper end's delta that "auto" gives to the inversion, from so many rows on
+_ENOUGH_ROWS = 8_000
 
 
 def certify(
@@ -43,7 +46,7 @@ def certify(
     *,
     delta: float = 0.05,
     side: Literal["both", "upper", "lower"] = "both",
-    method: Literal["auto", "plugin", "tv", "nw", "nw-folds", "buckets"] = "auto",
+    method: Literal["auto", "plugin", "inversion", "tv", "nw", "nw-folds", "buckets"] = "auto",
     variation: float | None = None,
     lipschitz: float | None = None,
     perturbed: float | None = None,
@@ -72,8 +75,12 @@ def certify(
         Probability that the interval misses, in (0, 1).
     side : {"both", "upper", "lower"}
         "both" spends a quarter of `delta` below and three quarters above; the others spend all on one end.
-    method : {"auto", "plugin", "tv", "nw", "nw-folds", "buckets"}
-        "auto" is the plug-in of THEORY 1. The others are certificates of the literature (THEORY 5): "tv" fits
+    method : {"auto", "plugin", "inversion", "tv", "nw", "nw-folds", "buckets"}
+        "plugin" measures the error in bins of scores (THEORY 1); best where there is much of it. "inversion"
+        takes out what the noise of the labels adds to that (THEORY 2): sharper for models that are nearly
+        calibrated. "auto" is the better of the two, with a fifth and four fifths of the upper end's `delta`,
+        from 8,000 rows on; below that, and where nothing but a slope is assumed (`lipschitz`, `perturbed`),
+        it is "plugin". The others are certificates of the literature (THEORY 5): "tv" fits
         by total variation denoising and tests the fit on other rows, over `n_folds`; "nw" averages over
         windows of scores, mostly sharper than the plug-in with `perturbed`; "nw-folds" does so over folds;
         "buckets" is the classical binned error with Hoeffding's bound in every bin. All but "tv" need
@@ -128,9 +135,9 @@ def certify(
 
     References
     ----------
-    THEORY.md beside the package's code, sections 1, 3, 5 and 6. Ciosek et al. (2025), arXiv 2512.13872, for
-    the published methods. Gupta, Podkopaev & Ramdas (2020) and Lee, Huang,
-    Hassani & Dobriban (2023) show why an upper bound needs an assumption when scores are continuous.
+    THEORY.md beside the package's code, sections 1, 2, 3, 5 and 6. Ciosek et al. (2025), arXiv 2512.13872,
+    for the published methods. Gupta, Podkopaev & Ramdas (2020) and Lee, Huang, Hassani & Dobriban (2023) show
+    why an upper bound needs an assumption when scores are continuous.
 
     Examples
     --------
@@ -160,6 +167,8 @@ def certify(
             "for a model that cannot perturb its scores, state its variation"
         )
 
+    if method == "auto":
+        method = _auto(table.n, smooth)
     # One upper bound of the Brier score serves both ends; its share of delta is paid once.
     brier = kl_upper(table.sum_squared_error / table.n, -math.log(_BRIER * delta) / table.n)
     below, above = ((1.0 - _BRIER) * delta * part for part in _PARTS[side])
@@ -172,7 +181,7 @@ def certify(
             curvature = math.inf if perturbed is None else 0.5 / float(perturbed) / float(perturbed)
             bound = _published(method, table, above, brier, smooth, curvature, folds, generator)
         else:
-            bound, words = _plug_in(table, running, above, brier, smooth, words)
+            bound, words = _ours(method, table, running, above, brier, smooth, words)
         terms = dict(bound.terms)
         upper = min(1.0, bound.value)
         if lower > upper:
@@ -188,7 +197,7 @@ def certify(
         upper=upper,
         delta=delta,
         side=side,
-        method=method if method in _PUBLISHED else "plugin",
+        method=method,
         assumption=words if above > 0.0 else "none",
         n=table.n,
         n_positive=table.n_positive,
@@ -308,10 +317,25 @@ def _published(
     return nw_folds_upper(table, slope, curvature, delta, n_folds, generator)
 
 
-def _plug_in(
-    table: Table, running: Running, delta: float, brier: float, smooth: Smoothness | None, words: str
+def _auto(n: int, smooth: Smoothness | None) -> Literal["auto", "plugin"]:
+    """What "auto" is; shares of delta follow from it, so the rows' number and the arguments alone decide."""
+    slope_alone = smooth is not None and smooth.variation == math.inf and smooth.lipschitz < math.inf
+    return "plugin" if n < _ENOUGH_ROWS or slope_alone else "auto"
+
+
+def _ours(
+    method: str,
+    table: Table,
+    running: Running,
+    delta: float,
+    brier: float,
+    smooth: Smoothness | None,
+    words: str,
 ) -> tuple[Bound, str]:
-    """The plug-in bound under the assumption given; if none was, under the mildest that is worth it."""
+    """The bound of "plugin" or "inversion", or for "auto" the smaller, each at its part of `delta`.
+
+    Under the assumption given; if none was, under the mildest that is worth it.
+    """
     planner = Planner(table.cells(), running, delta)
     shares = NO_ASSUMPTION if smooth == Smoothness() else SHARES
     plan = planner.best(smooth or Smoothness(variation=1.0))
@@ -320,15 +344,21 @@ def _plug_in(
         atoms = planner.atoms()
         if atoms is not None and 2 * atoms.n_bins <= table.n and atoms.expected <= 2.0 * plan.expected:
             plan, smooth, words = atoms, Smoothness(), "none"
-    fine = planner.equal_mass(4 * plan.n_bins, smooth)
-    upper = plug_in_upper(table, running, plan, fine, smooth, delta, brier, shares)
-    terms = {
-        "plug_in": upper.plug_in,
-        "bias": upper.bias,
-        "deviation": upper.deviation.sample,
-        "transfer": upper.deviation.transfer,
-    }
-    return Bound(terms, upper.n_bins), words
+    part = {"plugin": 0.0, "inversion": 1.0, "auto": _INVERSION}[method]
+    bounds = []
+    if part > 0.0:
+        bounds.append(inversion_upper(table, running, smooth, part * delta, brier))
+    if part < 1.0:
+        fine = planner.equal_mass(4 * plan.n_bins, smooth)
+        upper = plug_in_upper(table, running, plan, fine, smooth, (1.0 - part) * delta, brier, shares)
+        terms = {
+            "plug_in": upper.plug_in,
+            "bias": upper.bias,
+            "deviation": upper.deviation.sample,
+            "transfer": upper.deviation.transfer,
+        }
+        bounds.append(Bound(terms, upper.n_bins))
+    return min(bounds, key=lambda bound: bound.value), words
 
 
 def _variation_in_words(v: float) -> str:

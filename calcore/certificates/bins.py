@@ -205,11 +205,11 @@ def form_one(table: Table, running: Running, parts: Partitions, smooth: Smoothne
     hidden = smooth.variation * average.worst_jump if smooth.variation < math.inf else math.inf
     cuts = [np.searchsorted(running.rows, part) for part in parts.marks]
     if all(np.array_equal(running.rows[cut], part) for cut, part in zip(cuts, parts.marks, strict=True)):
-        hidden = min(hidden, sum(_hidden(table, running, cut, smooth) for cut in cuts) / len(cuts))
+        hidden = min(hidden, sum(hidden_in_bins(table, running, cut, smooth) for cut in cuts) / len(cuts))
     return error / table.n, hidden / table.n
 
 
-def _hidden(table: Table, running: Running, cuts: Cuts, smooth: Smoothness) -> float:
+def hidden_in_bins(table: Table, running: Running, cuts: Cuts, smooth: Smoothness) -> float:
     """`hidden_mean_deviation` of the bins between `cuts`."""
     cells = table.cells()
     rows = np.diff(running.rows[cuts]).astype(np.float64)
@@ -231,11 +231,16 @@ def form_two(
     """
     n = float(bins.n.sum())
     center = bins.mean_score
-    cap = np.where(bins.mixed, np.minimum(1.0, _reach(smooth.lipschitz, bins.hi - bins.lo)), 0.0)
+    cap = oscillation_caps(bins, smooth)
     total = float(spread[bins.mixed].sum())
     total += budgeted_error(rate, center, bins.n, cap, smooth.variation, tolerance)
     visible = float(bins.n @ np.abs(center - rate))
     return visible / n, (total - visible) / n
+
+
+def oscillation_caps(bins: Bins, smooth: Smoothness) -> Floats:
+    """Largest oscillation of eta in each bin that its slope and its range allow; 0 at atoms."""
+    return np.where(bins.mixed, np.minimum(1.0, _reach(smooth.lipschitz, bins.hi - bins.lo)), 0.0)
 
 
 def _reach(lipschitz: float, width: Floats) -> Floats:

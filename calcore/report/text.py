@@ -29,6 +29,7 @@ Table = ScoreTable | CellTable
 
 _TERMS = {
     "plug_in": "error seen in bins of scores",
+    "denoised": "error seen in bins of scores, less what noise adds to it",
     "bias": "what a bin can hide, given the assumption",
     "deviation": "chance in the labels",
     "transfer": "from these scores to the population",
@@ -256,7 +257,7 @@ def _terms_text(c: Certificate, width: int) -> str:
     meanings = _TERMS | _TERMS_OF.get(c.method, {})
     lines = ["The upper end is the sum of"]
     for name, value in c.terms.items():
-        if value == 0.0 and name != "plug_in":
+        if value == 0.0 and name not in ("plug_in", "denoised"):
             continue
         line = f"  {name:<{names}}  {value:>{digits + 3}.{digits}f}"
         meaning = meanings.get(name, "")

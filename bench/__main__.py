@@ -17,6 +17,7 @@ from bench.report import failed, report
 
 PARTS = {  # and the modules that measure them
     "tightness": "tightness",
+    "auto": "auto",
     "speed": "speed",
     "process": "process",
     "peers": "peers",

@@ -449,6 +449,7 @@ def _perturbations(content: Content) -> list[str]:
 
 _BODIES: dict[str, Callable[[Content], list[str]]] = {
     "tightness": _tightness,
+    "auto": _tightness,
     "speed": _speed,
     "process": _process,
     "peers": _peers,

@@ -2,7 +2,8 @@
 
 One-sided bounds at delta = .05, default assumption (variation 1), medians over 20 samples with the seeds 0
 to 19: named, not searched for. Every sample is certified three ways: from sorted scores, from 100,800 cells
-(square-root grid for the rare events), and as ``certify(y_true, y_prob)`` does by itself.
+(square-root grid for the rare events), and as ``certify(y_true, y_prob)`` does by itself. All by the plug-in;
+`bench.auto` measures the default method.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Case:
 
     `reference`: medians of two independent implementations of the plug-in bound, for 1e3 .. 1e7 rows; they
     are given with so many decimals, and are reached if we are not above when rounded alike.
-    `upper`, `lower`: targets by number of rows.
+    `upper`, `lower`: targets by number of rows; `auto`, `auto_lower`: those of ``method="auto"``.
     """
 
     title: str
@@ -40,6 +41,8 @@ class Case:
     reference: tuple[str, ...]
     upper: dict[int, float]
     lower: dict[int, float]
+    auto: dict[int, float]
+    auto_lower: dict[int, float]
 
     @property
     def true(self) -> float:
@@ -56,6 +59,8 @@ CASES = (
         (".110", ".0445", ".0190", ".0080", ".0036"),
         {1_000: 0.112, 10_000: 0.0455, 100_000: 0.0195, 1_000_000: 0.0082, 10_000_000: 0.0037},
         {},
+        {10_000: 0.035, 100_000: 0.0140, 1_000_000: 0.0055, 10_000_000: 0.0022},
+        {},
     ),
     Case(
         "η = s²; uniform scores",
@@ -65,6 +70,8 @@ CASES = (
         (".230", ".184", ".1723", ".1686", ".1673"),
         {100_000: 0.173, 10_000_000: 0.1675},
         {100_000: 0.160},
+        {100_000: 0.1728, 10_000_000: 1.0 / 6.0 + 0.0009},
+        {10_000_000: 1.0 / 6.0 - 0.0012},
     ),
     Case(
         "η = 1(s > ½); uniform scores",
@@ -74,6 +81,8 @@ CASES = (
         (".287", ".259", ".2533", ".2510", ".2503"),
         {},
         {},
+        {10_000_000: 0.2509},
+        {10_000_000: 0.2488},
     ),
     Case(
         "η = min(s, .8); uniform scores",
@@ -82,6 +91,8 @@ CASES = (
         "linear",
         (".125", ".061", ".0375", ".0275", ".0233"),
         {},
+        {},
+        {10_000_000: 0.0240},
         {},
     ),
     Case(
@@ -92,6 +103,8 @@ CASES = (
         (".124", ".070", ".0555", ".0507", ".0494"),
         {},
         {},
+        {10_000_000: 0.04965},
+        {10_000_000: 0.04755},
     ),
     Case(
         "η = s; Beta(.5, 49.5) scores, base rate .01",
@@ -100,6 +113,8 @@ CASES = (
         "sqrt",
         (".035", ".0140", ".0058", ".0027", ".0012"),
         {100_000: 0.0060},
+        {},
+        {},
         {},
     ),
     Case(
@@ -110,6 +125,8 @@ CASES = (
         (".013", ".0038", ".0021", ".0010", ".0005"),
         {100_000: 0.0022},
         {},
+        {},
+        {},
     ),
     Case(
         "η = s; Beta(9, 1) confidences",
@@ -119,6 +136,8 @@ CASES = (
         (".083", ".032", ".0140", ".0060", ".0028"),
         {},
         {},
+        {100_000: 0.0112},
+        {},
     ),
 )
 VERDICT = {(True, True): "reached", (False, True): "within chance", (False, False): "missed"}
@@ -126,7 +145,7 @@ LOWER_REFERENCE = (".101", ".153", ".162", ".165", ".1656")
 """Of the lower bound for η = s²: the better of two methods at each size."""
 
 
-def measure(quick: bool) -> dict[str, Any]:
+def measure(quick: bool, method: str = "plugin", name: str = "tightness") -> dict[str, Any]:
     """The whole table: one entry per population and number of rows."""
     sizes = SIZES[:3] if quick else SIZES
     seeds = SEEDS[:5] if quick else SEEDS
@@ -134,7 +153,7 @@ def measure(quick: bool) -> dict[str, Any]:
     table = []
     for case in CASES:
         for n in sizes:
-            table.append(_entry(case, n, seeds))
+            table.append(_entry(case, n, seeds, method))
             print(_line(table[-1]), flush=True)
     content = {
         "delta": DELTA,
@@ -143,12 +162,12 @@ def measure(quick: bool) -> dict[str, Any]:
         "checks": _checks(table),
         "misses": [entry["case"] for entry in table if entry["n_missed"]],
     }
-    record.save("tightness", content, quick, load)
-    draw(content, record.folder(quick) / "tightness.png")
+    record.save(name, content, quick, load)
+    draw(content, record.folder(quick) / f"{name}.png")
     return content
 
 
-def _entry(case: Case, n: int, seeds: tuple[int, ...]) -> dict[str, Any]:
+def _entry(case: Case, n: int, seeds: tuple[int, ...], method: str) -> dict[str, Any]:
     true = case.true
     samples: dict[str, list[float]] = {
         f"{side}_{way}": [] for side in ("upper", "lower") for way in ("sorted", "cells", "default")
@@ -164,7 +183,7 @@ def _entry(case: Case, n: int, seeds: tuple[int, ...]) -> dict[str, Any]:
                     samples[f"{side}_default"].append(samples[f"{side}_sorted"][-1])
                 tables.add("sorted scores")
                 continue
-            above = certify(*given, side="upper", delta=DELTA)
+            above = certify(*given, side="upper", delta=DELTA, method=method)
             samples[f"upper_{way}"].append(above.upper)
             samples[f"lower_{way}"].append(certify(*given, side="lower", delta=DELTA).lower)
             if way == "sorted":
@@ -190,8 +209,9 @@ def _entry(case: Case, n: int, seeds: tuple[int, ...]) -> dict[str, Any]:
     entry["lower_reference"] = None
     if case.shape == "square":
         entry["lower_reference"] = _reference(LOWER_REFERENCE[at], values["lower_sorted"], at_least=True)
-    entry["upper_target"] = case.upper.get(n)
-    entry["lower_target"] = case.lower.get(n)
+    automatic = method == "auto"
+    entry["upper_target"] = (case.auto if automatic else case.upper).get(n)
+    entry["lower_target"] = (case.auto_lower if automatic else case.lower).get(n)
     return entry
 
 

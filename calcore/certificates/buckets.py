@@ -29,6 +29,7 @@ def buckets_upper(table: Table, slope: float, delta: float) -> Bound:
     Edges at j / m, moved to the next edge of a cell of the table. m is 1, 2, 4, ..., 2^20 or between by the
     square root of 2: the least of the bound that a calibrated model would get. O(cells) for each.
     """
+    slope = min(slope, 1e300)  # infinity times 0 is not a number
     cells, running = table.cells(), Running.of(table.cells())
     counts = [round(math.exp2(0.5 * k)) for k in range(41)]
     best, least = cuts_of(cells.lo, 1), math.inf

@@ -150,7 +150,7 @@ def test_kl_ends_are_never_inside_and_hardly_outside(q: float, nats: float) -> N
             inwards = math.nextafter(inwards, q)
         inwards += (q - inwards) * 1e-14
         if (inwards - q) * (far - q) > 0.0:  # else q is so near that nothing lies between
-            assert exact_kl(q, inwards) <= Decimal(nats) + Decimal(1e-300)  # what doubles cannot hold
+            assert exact_kl(q, inwards) <= Decimal(nats) + Decimal("1e-300")  # what doubles cannot hold
 
 
 def test_kl_end_that_no_number_of_nats_reaches() -> None:

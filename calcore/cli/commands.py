@@ -218,7 +218,7 @@ def certify(
         bool,
         typer.Option(
             "--cross-check",
-            help="Solve the denoising problem of method tv, for all rows by score, with cvxpy too: excess of "
+            help="Solve the denoising problem of method tv, for all rows by score, with cvxpy too: each "
             "excess over the optimum <= 1e-10 of it, largest difference <= 1e-6 of the range, or exit code "
             "3. Needs the extra 'reference'.",
         ),

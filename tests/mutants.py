@@ -102,6 +102,9 @@ MUTANTS = [
     Mutant("form 1: worst jump halved", AVERAGING, "level[i] += 2.0 * before", "level[i] += 1.0 * before"),
     Mutant("form 1: jumps at cuts only", AVERAGING, "most += place *", "most += 0.0 * place *"),
     Mutant("form 1: rows outside dropped", BINS, "error = sum(float(", "error = sum(0.0 * float("),
+    Mutant(
+        "form 1: a cell's rows all in one bin", AVERAGING, "rate[b] * (inside / (right - left))", "rate[b]"
+    ),
     Mutant("form 1: a mark inside a cell not a segment", AVERAGING, "cut[cell] = True", "cut[cell] |= False"),
     Mutant(
         "form 1: large cells averaged, their jumps forgotten",
@@ -583,6 +586,9 @@ MUTANTS += [
         "plan: error of the model forgotten", PLANNING, "ce + planner.best", "planner.best", PLANNING_TESTS
     ),
     Mutant("plan: both ends priced as one", PLANNING, "delta * _PARTS[side][1]", "delta", PLANNING_TESTS),
+    Mutant(
+        "plan: scores taken for atoms", PLANNING, "np.where(count > 1,", "np.where(count > 0,", PLANNING_TESTS
+    ),
     Mutant(
         "sensitivity: one variation for all",
         PLANNING,

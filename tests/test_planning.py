@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from calcore import CellTable, ScoreTable, certify, rows_needed, sensitivity
+from calcore import CellTable, ScoreTable, certify, planning, rows_needed, sensitivity
 
 Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
 LAWS: dict[str, Draw] = {
@@ -67,6 +67,18 @@ def test_a_base_rate_alone_is_planned_for_the_worst_scores_of_that_mean() -> Non
     for scores in (np.linspace(0.0, 1.0, 5000), np.linspace(0.3, 0.7, 5000), np.repeat([0.25, 0.75], 500)):
         assert rows_needed(0.03, scores=scores).n <= alone
     assert rows_needed(0.03, base_rate=0.5).base_rate == pytest.approx(0.5, abs=1e-12)
+
+
+def test_only_values_that_repeat_are_planned_as_atoms() -> None:
+    """Between distinct quantiles of a law a jump can hide; in a value that many of them have it cannot."""
+    spread = np.linspace(0.1, 0.9, 50)
+    cells = planning._cells(np.sort(np.concatenate([spread, np.full(20, 0.5)])), 7000)
+    atom = cells.lo == 0.5
+    assert (cells.hi[atom] == 0.5).all()
+    assert cells.n[atom].sum() == 2000
+    assert (cells.hi[~atom] > cells.lo[~atom]).all()
+    votes = rows_needed(0.02, scores=np.repeat(spread, 400))
+    assert rows_needed(0.02, scores=np.linspace(0.1, 0.9, 20_000)).n > 1.5 * votes.n
 
 
 def test_more_is_asked_for_more() -> None:

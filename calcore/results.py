@@ -27,7 +27,7 @@ class Certificate:
     side : {"both", "upper", "lower"}
         Which ends carry `delta`; "both" spends a quarter of it below and three quarters above.
     method : str
-        Name of the bound, as `certify` takes it; "auto" where it is the better of two, which the terms tell.
+        Name of the bound, as `certify` takes it; "auto" where it is the best of several.
     assumption : str
         What is assumed of the calibration function, in words; "none" where nothing is.
     n, n_positive : int
@@ -35,12 +35,13 @@ class Certificate:
     mean_score, base_rate : float
         Mean of the scores and of the labels.
     n_bins : int
-        Bins of the upper bound that won; 0 if none was asked for.
+        Bins, or intervals, of the upper bound that won; 0 if none was asked for.
     terms : mapping of str to float
         What the upper bound is made of; the values sum to it before it is clipped at 1. ``plug_in`` is the
-        error measured in bins, windows or folds, ``denoised`` that in bins less what noise adds to it,
-        ``bias`` what a bin can hide under the assumption, ``denoising`` how far a fit can be from the truth,
-        ``deviation`` the chance in the rows, ``transfer`` the step from the sample's scores to the
+        error measured in bins, windows or folds, or against polynomials, ``denoised`` that in bins less what
+        noise adds to it, ``bias`` what a bin or a polynomial can hide under the assumption, ``denoising`` how
+        far a fit can be from the truth, ``deviation`` the chance in the rows, ``transfer`` the step from the
+        sample's scores to the
         population. Empty for ``side="lower"``.
     table : str
         How the scores were held: "sorted scores", or the number and grid of the cells.

@@ -742,7 +742,7 @@ def test_terms_sum_to_the_upper_end(sample, method, options) -> None:
     assert min(1.0, math.fsum(c.terms.values())) == pytest.approx(c.upper, abs=1e-12)
     assert all(value >= 0.0 for value in c.terms.values())
     assert c.upper > 0.0
-    slope_alone = "variation" not in options and ("lipschitz" in options or "perturbed" in options)
+    slope_alone = "variation" not in options and "lipschitz" in options
     assert c.method == ("plugin" if method == "auto" and slope_alone else method)
 
 

@@ -17,6 +17,7 @@ from calcore.certificates.lower import binned_lower
 from calcore.certificates.perturbed import why_not_perturbed
 from calcore.certificates.plan import Planner
 from calcore.certificates.plugin import NO_ASSUMPTION, SHARES, plug_in_upper
+from calcore.certificates.polynomials import polynomials_upper
 from calcore.certificates.total_variation import tv_upper
 from calcore.certificates.windows import nw_folds_upper, nw_upper
 from calcore.results import Certificate
@@ -24,8 +25,9 @@ from calcore.table import CellTable, ScoreTable, tabulate
 
 __all__ = ["ROW_METHODS", "certify"]
 
-_METHODS = ("auto", "plugin", "inversion", "tv", "nw", "nw-folds", "buckets")
-_PUBLISHED = {  # and the assumptions that each can use
+_METHODS = ("auto", "plugin", "inversion", "polynomials", "tv", "nw", "nw-folds", "buckets")
+_ONE_KIND = {  # of assumption, and those that each can use
+    "polynomials": ("perturbed",),
     "tv": ("variation", "lipschitz", "perturbed"),
     "nw": ("lipschitz", "perturbed"),
     "nw-folds": ("lipschitz", "perturbed"),
@@ -36,8 +38,8 @@ ROW_METHODS = ("tv", "nw", "nw-folds")
 
 _PARTS = {"both": (0.25, 0.75), "upper": (0.0, 1.0), "lower": (1.0, 0.0)}  # of delta, below and above
 _BRIER = 0.05  # part of delta that pays for the bound of the Brier score
-_INVERSION = 0.8  # part of the upper end's delta that "auto" gives to the inversion, from so many rows on
-_ENOUGH_ROWS = 8_000
+_ENOUGH_TO_INVERT = 8_000  # rows, for "auto"
+_ENOUGH_TO_FIT = 300
 
 
 def certify(
@@ -46,7 +48,7 @@ def certify(
     *,
     delta: float = 0.05,
     side: Literal["both", "upper", "lower"] = "both",
-    method: Literal["auto", "plugin", "inversion", "tv", "nw", "nw-folds", "buckets"] = "auto",
+    method: Literal["auto", "plugin", "inversion", "polynomials", "tv", "nw", "nw-folds", "buckets"] = "auto",
     variation: float | None = None,
     lipschitz: float | None = None,
     perturbed: float | None = None,
@@ -75,17 +77,19 @@ def certify(
         Probability that the interval misses, in (0, 1).
     side : {"both", "upper", "lower"}
         "both" spends a quarter of `delta` below and three quarters above; the others spend all on one end.
-    method : {"auto", "plugin", "inversion", "tv", "nw", "nw-folds", "buckets"}
+    method : {"auto", "plugin", "inversion", "polynomials", "tv", "nw", "nw-folds", "buckets"}
         "plugin" measures the error in bins of scores (THEORY 1); best where there is much of it. "inversion"
         takes out what the noise of the labels adds to that (THEORY 2): sharper for models that are nearly
-        calibrated. "auto" is the better of the two, with a fifth and four fifths of the upper end's `delta`,
-        from 8,000 rows on; below that, and where nothing but a slope is assumed (`lipschitz`, `perturbed`),
-        it is "plugin". The others are certificates of the literature (THEORY 5): "tv" fits
-        by total variation denoising and tests the fit on other rows, over `n_folds`; "nw" averages over
-        windows of scores, mostly sharper than the plug-in with `perturbed`; "nw-folds" does so over folds;
-        "buckets" is the classical binned error with Hoeffding's bound in every bin. All but "tv" need
-        `lipschitz` or `perturbed`. An assumption that a method cannot use is an error. All but "buckets"
-        need single rows: no CellTable, and arrays of any size are sorted.
+        calibrated. "polynomials" fits the rates of perturbed scores, which are smooth (THEORY 4.2): the
+        sharpest with `perturbed`, which it needs. "auto" is the best of those that suit n and the assumption,
+        at parts of the upper end's `delta` that these two fix: from 8,000 rows on the inversion (.8) and the
+        plug-in (.2), with `perturbed` from 300 rows on polynomials (.7) and the plug-in (.3), with
+        `variation` too all three; else, and with `lipschitz` alone, the plug-in. The others are certificates
+        of the literature (THEORY 5): "tv" fits by total variation denoising and tests the fit on other rows,
+        over `n_folds`; "nw" averages over windows of scores; "nw-folds" does so over folds; "buckets" is the
+        classical binned error with Hoeffding's bound in every bin. All but "tv" need `lipschitz` or
+        `perturbed`. An assumption that a method cannot use is an error. "tv", "nw" and "nw-folds" need single
+        rows: no CellTable, and arrays of any size are sorted.
     variation : float, optional
         Assume that the calibration function eta(s) = P(Y=1 | S=s) has total variation at most this on [0, 1].
         1 covers every monotone eta. ``math.inf`` assumes nothing: right for scores that take few values by
@@ -154,21 +158,23 @@ def certify(
     _validate.choice(side, "side", ("both", "upper", "lower"))
     _validate.choice(method, "method", _METHODS)
     smooth, words = (
-        _published_assumption(method, variation, lipschitz, perturbed)
-        if method in _PUBLISHED
+        _one_assumption(method, variation, lipschitz, perturbed)
+        if method in _ONE_KIND
         else _assumption(variation, lipschitz, perturbed)
     )
     folds = _validate.whole_number(n_folds, "n_folds", low=2)
     generator = _validate.generator(0 if rng is None else rng)
     table, n_dropped = _table(y_true, y_prob, groups, pos_label, generator, method in ROW_METHODS)
-    if perturbed is not None and (reason := why_not_perturbed(table, float(perturbed))):
+    width = None if perturbed is None else float(perturbed)
+    if width is not None and (reason := why_not_perturbed(table, width)):
         raise ValueError(
             f"perturbed must be left out: {reason}, so these scores were not drawn with the sech law; "
             "for a model that cannot perturb its scores, state its variation"
         )
 
-    if method == "auto":
-        method = _auto(table.n, smooth)
+    shares = {method: 1.0} if method != "auto" else _shares_of_auto(table.n, smooth, width is not None)
+    if len(shares) == 1:
+        (method,) = shares
     # One upper bound of the Brier score serves both ends; its share of delta is paid once.
     brier = kl_upper(table.sum_squared_error / table.n, -math.log(_BRIER * delta) / table.n)
     below, above = ((1.0 - _BRIER) * delta * part for part in _PARTS[side])
@@ -176,12 +182,11 @@ def certify(
     lower = binned_lower(running, below, brier) if below > 0.0 else 0.0
     upper, bound, terms, notes = 1.0, Bound({}), {}, []
     if above > 0.0:
-        if method in _PUBLISHED:
+        if method in _ONE_KIND:
             assert smooth is not None
-            curvature = math.inf if perturbed is None else 0.5 / float(perturbed) / float(perturbed)
-            bound = _published(method, table, above, brier, smooth, curvature, folds, generator)
+            bound = _named(method, table, running, above, brier, smooth, width, folds, generator)
         else:
-            bound, words = _ours(method, table, running, above, brier, smooth, words)
+            bound, words = _ours(shares, table, running, above, brier, smooth, width, words)
         terms = dict(bound.terms)
         upper = min(1.0, bound.value)
         if lower > upper:
@@ -240,13 +245,13 @@ def _assumption(
     return Smoothness(v, slope), "; ".join(words) or "none"
 
 
-def _published_assumption(
+def _one_assumption(
     method: str, variation: float | None, lipschitz: float | None, perturbed: float | None
 ) -> tuple[Smoothness | None, str]:
     """The assumption of a published method, which uses every one that it is given or refuses it."""
     values = {"variation": variation, "lipschitz": lipschitz, "perturbed": perturbed}
     given = [name for name, value in values.items() if value is not None]
-    usable = _PUBLISHED[method]
+    usable = _ONE_KIND[method]
     for name in given:
         if name not in usable:
             raise ValueError(f"{name} must be left out: method={method!r} uses {' or '.join(usable)}")
@@ -296,68 +301,83 @@ def _table(
     return made(rows.take(kept)), len(rows) - kept.size
 
 
-def _published(
-    method: str,
-    table: Table,
-    delta: float,
-    brier: float,
-    smooth: Smoothness,
-    curvature: float,
-    n_folds: int,
-    generator: np.random.Generator,
-) -> Bound:
-    slope = smooth.lipschitz
-    if method == "buckets":
-        return buckets_upper(table, slope, delta)
-    assert isinstance(table, ScoreTable)
-    if method == "tv":
-        return tv_upper(table, min(smooth.variation, slope), delta, n_folds, generator)
-    if method == "nw":
-        return nw_upper(table, slope, curvature, delta, brier)
-    return nw_folds_upper(table, slope, curvature, delta, n_folds, generator)
-
-
-def _auto(n: int, smooth: Smoothness | None) -> Literal["auto", "plugin"]:
-    """What "auto" is; shares of delta follow from it, so the rows' number and the arguments alone decide."""
-    slope_alone = smooth is not None and smooth.variation == math.inf and smooth.lipschitz < math.inf
-    return "plugin" if n < _ENOUGH_ROWS or slope_alone else "auto"
-
-
-def _ours(
+def _named(
     method: str,
     table: Table,
     running: Running,
     delta: float,
     brier: float,
+    smooth: Smoothness,
+    width: float | None,
+    n_folds: int,
+    generator: np.random.Generator,
+) -> Bound:
+    slope = smooth.lipschitz
+    if method == "polynomials":
+        assert width is not None
+        return polynomials_upper(table, running, width, delta)
+    if method == "buckets":
+        return buckets_upper(table, slope, delta)
+    assert isinstance(table, ScoreTable)
+    if method == "tv":
+        return tv_upper(table, min(smooth.variation, slope), delta, n_folds, generator)
+    curvature = math.inf if width is None else 0.5 / width / width
+    if method == "nw":
+        return nw_upper(table, slope, curvature, delta, brier)
+    return nw_folds_upper(table, slope, curvature, delta, n_folds, generator)
+
+
+def _shares_of_auto(n: int, smooth: Smoothness | None, perturbed: bool) -> dict[Any, float]:
+    """Methods that "auto" chooses from, and their parts of delta: functions of n and the arguments alone."""
+    slope_alone = smooth is not None and smooth.variation == math.inf and smooth.lipschitz < math.inf
+    invert = n >= _ENOUGH_TO_INVERT and not slope_alone
+    if perturbed and n >= _ENOUGH_TO_FIT:
+        if invert:
+            return {"polynomials": 0.5, "inversion": 0.3, "plugin": 0.2}
+        return {"polynomials": 0.7, "plugin": 0.3}
+    return {"inversion": 0.8, "plugin": 0.2} if invert else {"plugin": 1.0}
+
+
+def _ours(
+    shares: dict[Any, float],
+    table: Table,
+    running: Running,
+    delta: float,
+    brier: float,
     smooth: Smoothness | None,
+    width: float | None,
     words: str,
 ) -> tuple[Bound, str]:
-    """The bound of "plugin" or "inversion", or for "auto" the smaller, each at its part of `delta`.
+    """The smallest of the bounds that have `shares` of `delta`.
 
     Under the assumption given; if none was, under the mildest that is worth it.
     """
     planner = Planner(table.cells(), running, delta)
-    shares = NO_ASSUMPTION if smooth == Smoothness() else SHARES
+    parts = NO_ASSUMPTION if smooth == Smoothness() else SHARES
     plan = planner.best(smooth or Smoothness(variation=1.0))
     if smooth is None:
         smooth, words = Smoothness(variation=1.0), _variation_in_words(1.0)
         atoms = planner.atoms()
         if atoms is not None and 2 * atoms.n_bins <= table.n and atoms.expected <= 2.0 * plan.expected:
             plan, smooth, words = atoms, Smoothness(), "none"
-    part = {"plugin": 0.0, "inversion": 1.0, "auto": _INVERSION}[method]
     bounds = []
-    if part > 0.0:
-        bounds.append(inversion_upper(table, running, smooth, part * delta, brier))
-    if part < 1.0:
-        fine = planner.equal_mass(4 * plan.n_bins, smooth)
-        upper = plug_in_upper(table, running, plan, fine, smooth, (1.0 - part) * delta, brier, shares)
-        terms = {
-            "plug_in": upper.plug_in,
-            "bias": upper.bias,
-            "deviation": upper.deviation.sample,
-            "transfer": upper.deviation.transfer,
-        }
-        bounds.append(Bound(terms, upper.n_bins))
+    for method, share in shares.items():
+        part = share * delta
+        if method == "polynomials":
+            assert width is not None
+            bounds.append(polynomials_upper(table, running, width, part))
+        elif method == "inversion":
+            bounds.append(inversion_upper(table, running, smooth, part, brier))
+        else:
+            fine = planner.equal_mass(4 * plan.n_bins, smooth)
+            upper = plug_in_upper(table, running, plan, fine, smooth, part, brier, parts)
+            terms = {
+                "plug_in": upper.plug_in,
+                "bias": upper.bias,
+                "deviation": upper.deviation.sample,
+                "transfer": upper.deviation.transfer,
+            }
+            bounds.append(Bound(terms, upper.n_bins))
     return min(bounds, key=lambda bound: bound.value), words
 
 

@@ -152,9 +152,9 @@ def certify(
         str,
         typer.Option(
             "--method",
-            help="Name of the bound: auto, plugin, inversion, tv, nw, nw-folds or buckets. auto is the "
-            "better of plugin and inversion. tv, nw and nw-folds hold all rows in memory; nw, nw-folds and "
-            "buckets need --lipschitz or --perturbed.",
+            help="Name of the bound: auto, plugin, inversion, polynomials, tv, nw, nw-folds or buckets. auto "
+            "is the best of the first three that suit. tv, nw and nw-folds hold all rows in memory; nw, "
+            "nw-folds and buckets need --lipschitz or --perturbed, polynomials --perturbed.",
         ),
     ] = "auto",
     variation: Annotated[

@@ -37,6 +37,10 @@ _TERMS = {
 }
 
 _TERMS_OF = {
+    "polynomials": {
+        "plug_in": "distance of scores from polynomials fitted to the rates",
+        "bias": "how far the true rate can be from such polynomials",
+    },
     "tv": {
         "plug_in": "distance of scores from a fit to the other rows",
         "denoising": "how far the fit can be from the truth",
@@ -243,6 +247,8 @@ def _bins_used(c: Certificate) -> str:
         return f"{c.n_folds} folds, {windows}"
     if c.n_bins == 0:
         return windows
+    if c.method == "polynomials":
+        return f"polynomials on {c.n_bins:,} intervals, "
     return "every row for itself, " if c.n_bins == c.n else f"{c.n_bins:,} bins, "
 
 

@@ -120,6 +120,10 @@ class Table(ABC):
         """Return the non-empty cells, by ascending score: read-only arrays, computed once."""
         return self._summary.cells
 
+    def mean_bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Bounds of the mean score of each cell; equal, up to rounding the mean itself, in a ScoreTable."""
+        return self._summary.low, self._summary.high
+
     def abs_deviation(self, cuts: NDArray[np.int64], centers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum of abs(s - centers[b]) over the rows of each bin b.
 

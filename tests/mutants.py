@@ -53,6 +53,9 @@ VALIDATE = "calcore/_validate.py"
 INVERSION = "calcore/certificates/inversion.py"
 INVERTED = "calcore/kernels/inversion.py"
 INVERSIONS = "tests/test_inversion.py"
+POLYNOMIALS = "calcore/certificates/polynomials.py"
+FITS = "calcore/kernels/polynomials.py"
+FITTED = "tests/test_polynomials.py"
 
 _A = "t * base + spread * t * t / 8.0 + nats / n)"
 _B = "0.25 * phi * surplus + nats / n"
@@ -241,6 +244,52 @@ MUTANTS = [
         "while end < keys.size and keys[end] >> 1 == keys[start] >> 1:",
         "while end < keys.size and keys[end] == keys[start]:",
         PUBLISHED,
+    ),
+    # perturbed scores: polynomials
+    Mutant(
+        "polynomials: bias dropped", POLYNOMIALS, "bias = sum(hidden(", "bias = 0.0 * sum(hidden(", FITTED
+    ),
+    Mutant("polynomials: bias halved", POLYNOMIALS, "/ (SHIFTS * n)", "/ (2 * SHIFTS * n)", FITTED),
+    Mutant(
+        "polynomials: delta -> sqrt(delta)", POLYNOMIALS, "-math.log(delta)", "-0.5 * math.log(delta)", FITTED
+    ),
+    Mutant(
+        "polynomials: one degree too good",
+        POLYNOMIALS,
+        "errors[kind, best])",
+        "errors[kind, best + 1])",
+        FITTED,
+    ),
+    Mutant("E: constant halved", POLYNOMIALS, "(powers / (np.cos", "(0.5 * powers / (np.cos", FITTED),
+    Mutant("E: strip of double width", POLYNOMIALS, "t = 2.0 * _BETAS", "t = 4.0 * _BETAS", FITTED),
+    Mutant("E: slope halved", POLYNOMIALS, "0.25 * slope)", "0.125 * slope)", FITTED),
+    Mutant("E: curvature halved", POLYNOMIALS, "slope * slope / 32.0", "slope * slope / 64.0", FITTED),
+    Mutant("polynomials: cells without width", POLYNOMIALS, "apart = (1.0 +", "apart = 0.0 * (1.0 +", FITTED),
+    Mutant(
+        "polynomials: cells without slope",
+        POLYNOMIALS,
+        "apart = (1.0 + slope_of(width))",
+        "apart = 1.0",
+        FITTED,
+    ),
+    Mutant("polynomials: curvature in cells halved", POLYNOMIALS, "bent = 0.25 *", "bent = 0.125 *", FITTED),
+    Mutant(
+        "polynomials: lines through three cells",
+        POLYNOMIALS,
+        "<= plan.degrees + 1  #",
+        "<= plan.degrees + 2  #",
+        FITTED,
+    ),
+    Mutant(
+        "fit: cells keep their rates too early", FITS, "if m <= degree + 1:", "if m <= degree + 2:", FITTED
+    ),
+    Mutant("F: without half the range", FITS, "0.5 * o + size", "size", FITTED),
+    Mutant(
+        "auto: polynomials at all of delta",
+        CERTIFY,
+        "polynomials_upper(table, running, width, part)",
+        "polynomials_upper(table, running, width, delta)",
+        FITTED,
     ),
     # the published certificates: nw
     Mutant(

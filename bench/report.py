@@ -252,9 +252,9 @@ def _functions(content: Content) -> list[str]:
 def _reproduce(content: Content) -> list[str]:
     populations, table = content["populations"], content["table"]
     methods = list(dict.fromkeys(entry["method"] for entry in content["slopes"]))
-    sizes = sorted({entry["n"] for entry in table})
     slopes = {(entry["population"], entry["method"]): entry for entry in content["slopes"]}
     flights, timed, published = content["flights"], content["timed"], content["published"]
+    with_perturbation = [name for name in content["perturbed"][0] if name in flights[0] and name != "n"]
     lines = [
         "Published are Ciosek et al. (2025), arXiv 2512.13872. Their functions and data are not available: "
         "signs and orders are compared, nothing is reproduced in the strict sense.",
@@ -289,18 +289,20 @@ def _reproduce(content: Content) -> list[str]:
         f"Perturbed flights, {flights[0]['n']:,} rows, means of {flights[0]['draws']} draws with standard "
         "errors:",
         "",
-        *_three([*_losses(flights, published), *_headline(flights, published)]),
+        *_three(_losses(flights, published)),
         "",
         *_table(
-            ["h", "loss of AUROC", *methods],
+            ["h", "loss of AUROC", *with_perturbation],
             (
                 [
                     f"2^{math.log2(entry['width']):.0f}",
-                    *(_with_error(entry[name]) for name in ("loss", *methods)),
+                    *(_with_error(entry[name]) for name in ("loss", *with_perturbation)),
                 ]
                 for entry in flights
             ),
         ),
+        "",
+        *_headline(content, with_perturbation, published),
         "",
         f"Time of {timed['repetitions']} repetitions of `{timed['method']}` at {timed['n']:,} rows:",
         "",
@@ -317,25 +319,31 @@ def _reproduce(content: Content) -> list[str]:
         ),
     ]
     for p in populations:
-        part = {entry["n"]: entry for entry in table if entry["population"] == p["name"]}
-        lines += [
-            "",
-            f"Upper bounds, {p['name']}, CE = {p['error']:.4f} (means; standard errors below "
-            f"{max(part[n][m]['standard_error'] for n in sizes for m in methods):.1g}):",
-            "",
-            *_table(
-                ["rows", "samples", *methods, f"plain {content['n_bins']}-bin ECE"],
-                (
-                    [
-                        f"{n:,}",
-                        str(part[n]["repetitions"]),
-                        *(f"{part[n][method]['mean']:.4f}" for method in (*methods, "ece")),
-                    ]
-                    for n in sizes
-                ),
-            ),
-        ]
+        lines += _bounds_by_rows(p, table, methods, content["n_bins"])
+    for p in content["classifiers"]:
+        lines += _bounds_by_rows(p, content["perturbed"], with_perturbation, content["n_bins"])
     return lines
+
+
+def _bounds_by_rows(p: Content, table: list[Content], methods: list[str], n_bins: int) -> list[str]:
+    part = {entry["n"]: entry for entry in table if entry["population"] == p["name"]}
+    errors = max(entry[method]["standard_error"] for entry in part.values() for method in methods)
+    return [
+        "",
+        f"Upper bounds, {p['name']}, CE = {p['error']:.4g} (means; standard errors below {errors:.1g}):",
+        "",
+        *_table(
+            ["rows", "samples", *methods, f"plain {n_bins}-bin ECE"],
+            (
+                [
+                    f"{n:,}",
+                    str(entry["repetitions"]),
+                    *(f"{entry[method]['mean']:.4f}" for method in (*methods, "ece")),
+                ]
+                for n, entry in part.items()
+            ),
+        ),
+    ]
 
 
 def _three(rows: list[list[str]]) -> list[str]:
@@ -352,6 +360,10 @@ _WHY = {
     "nw-folds": "other functions; as `nw`, with a deviation that the smaller test part makes larger",
     "buckets": "other functions; bias L/m against a union over m bins falls as n^-⅓",
     "plugin": "not published: bins averaged, no union over them",
+    "inversion": "not published: the noise of the bins taken out",
+    "auto": "not published: the better of `plugin` and `inversion`",
+    "nw, L": "without M; bias L b against noise (n b)^-½ falls as n^-⅓",
+    "auto, L": "not published: `plugin` with L in place of V",
 }
 
 
@@ -408,17 +420,34 @@ def _losses(flights: list[Content], published: Content) -> list[list[str]]:
     ]
 
 
-def _headline(flights: list[Content], published: Content) -> list[list[str]]:
-    entry = flights[0]
+def _headline(content: Content, methods: list[str], published: Content) -> list[str]:
+    """The bound at the published number of rows, and the rows at which the published bound is reached."""
+    p = content["classifiers"][0]
+    part = [entry for entry in content["perturbed"] if entry["population"] == p["name"]]
+    level, last = published["upper"], part[-1]
+
+    def reached(method: str) -> str:
+        n = first_below(part, method, level)
+        return f"not by {last['n']:,}" if n is None else f"{n:,}"
+
     return [
-        [
-            f"upper bound by `{method}`, h = 2^{math.log2(entry['width']):.0f}",
-            f"about {published['upper']} at {published['rows']:,} rows",
-            f"{_with_error(entry[method])} at {entry['n']:,} rows",
-            "other data, and fewer rows: nothing is extrapolated",
-        ]
-        for method in ("nw", "nw-folds")
+        f"Scores perturbed with h = 2^{math.log2(p['width']):.0f}, {p['name']}, CE = {p['error']:.4g}. "
+        f"Published: about {level} at {published['rows']:,} rows (other data). Ours, mean bound at "
+        f"{last['n']:,} rows, and the first of the sizes that were run at which it is at most {level}:",
+        "",
+        *_table(
+            ["", *methods],
+            [
+                [f"at {last['n']:,} rows", *(_with_error(last[method]) for method in methods)],
+                [f"rows for {level}", *(reached(method) for method in methods)],
+            ],
+        ),
     ]
+
+
+def first_below(entries: list[Content], method: str, level: float) -> int | None:
+    """The least number of rows, of those that were run, at which the mean bound is at most `level`."""
+    return min((entry["n"] for entry in entries if entry[method]["mean"] <= level), default=None)
 
 
 def _perturbations(content: Content) -> list[str]:

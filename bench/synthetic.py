@@ -1,7 +1,8 @@
 """Calibration functions whose variation, slope, curvature and calibration error are known exactly.
 
 Scores are uniform on an interval. Each function of this module makes one population; its docstring derives
-the constants, and a test checks them by quadrature and on a fine grid.
+the constants, and a test checks them by quadrature and on a fine grid. The errors of perturbed classifiers
+have no closed form: they come from quadrature, and the test repeats it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calcore import simulate
+from calcore import perturb, simulate
 
 Floats = NDArray[np.float64]
 
@@ -46,6 +47,25 @@ class Population:
             s[:] = self.low + (self.high - self.low) * rng.random(s.size)
             y[:] = rng.random(s.size) < self.eta(s)
         return labels, scores
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbed:
+    """A classifier whose scores t are uniform on [0, 1] and right at the rate eta_0(t); then perturbed."""
+
+    name: str
+    formula: str
+    eta_0: Callable[[Floats], Floats]
+    width: float
+    """h of the sech law."""
+    error: float
+    """CE of the perturbed score, by quadrature."""
+
+    def rows(self, n: int, rng: np.random.Generator) -> tuple[NDArray[np.uint8], Floats]:
+        """Labels and perturbed scores of `n` independent rows."""
+        classifier = Population("", "", 0.0, 1.0, self.eta_0, math.inf, math.inf, math.inf, math.nan)
+        labels, t = classifier.rows(n, rng)
+        return labels, perturb(t, self.width, rng=rng)
 
 
 def square() -> Population:
@@ -110,4 +130,11 @@ POPULATIONS = (
     logistic(32.0),
     wave("oscillating", 4, 2),
     wave("hidden from 15 bins", 3, 5),  # one period in each bin of width 1/15: the binned error tends to 0
+)
+
+PERTURBED = (
+    Perturbed("calibrated, perturbed", "t", lambda t: t, 2.0**-6, 0.000456606),
+    Perturbed(
+        "square wave, perturbed", "⌊16t⌋ mod 2", lambda t: np.floor(16.0 * t) % 2.0, 2.0**-6, 0.2769997
+    ),
 )

@@ -13,8 +13,8 @@ from bench import record
 from bench import reproduce_certificates as reproduce
 from bench.parallel import progress
 from bench.perturbations import Law, laws, steepest
-from bench.report import report
-from bench.synthetic import POPULATIONS, Population
+from bench.report import first_below, report
+from bench.synthetic import PERTURBED, POPULATIONS, Perturbed, Population
 from calcore import BinCounts, ScoreTable, certify
 
 by_name = pytest.mark.parametrize("population", POPULATIONS, ids=lambda population: population.name)
@@ -56,6 +56,37 @@ def test_variation_slope_and_curvature_on_a_fine_grid(population: Population) ->
     s, step = np.linspace(p.low, p.high, 8_001, retstep=True)
     curvature = np.abs(np.diff(p.eta(s), 2)).max() / step**2
     assert p.curvature * (1.0 - 1e-3) <= curvature <= p.curvature + rounding / step**2
+
+
+@pytest.mark.parametrize("classifier", PERTURBED, ids=lambda classifier: classifier.name)
+def test_errors_of_perturbed_classifiers_by_quadrature(classifier: Perturbed) -> None:
+    h = classifier.width
+    x, weight = np.polynomial.legendre.leggauss(10)
+    t = ((np.arange(256)[:, None] + 0.5 + x / 2) / 256).ravel()  # panels of h / 4
+    mass = integrate.quad_vec(lambda s: 1 / np.cosh((t - s) / h), 0, 1, epsabs=1e-12)[0]
+    weight = np.tile(weight / 512, 256) / mass
+    total, points = 0.0, 8_000
+    for s in np.array_split((np.arange(points) + 0.5) / points, 16):
+        k = weight / np.cosh((t - s[:, None]) / h)
+        total += float(np.abs(s * k.sum(axis=1) - k @ classifier.eta_0(t)).sum())
+    assert total / points == pytest.approx(classifier.error, rel=1e-5)
+
+
+@pytest.mark.parametrize("classifier", PERTURBED, ids=lambda classifier: classifier.name)
+def test_perturbed_rows_are_drawn_as_said(classifier: Perturbed) -> None:
+    n = 150_000
+    labels, scores = classifier.rows(n, np.random.default_rng(11))
+    again = classifier.rows(n, np.random.default_rng(11))
+    assert np.array_equal(scores, again[1])
+    assert np.array_equal(labels, again[0])
+    bound = certify(labels, scores, side="upper", perturbed=classifier.width).upper
+    assert classifier.error < bound < classifier.error + 0.03
+
+
+def test_first_rows_below_a_level() -> None:
+    entries = [{"n": n, "tv": {"mean": mean}} for n, mean in ((100, 0.9), (1_000, 0.02), (10_000, 0.01))]
+    assert first_below(entries, "tv", 0.02) == 1_000
+    assert first_below(entries, "tv", 0.001) is None
 
 
 def test_fifteen_bins_do_not_see_the_hidden_error() -> None:
@@ -139,7 +170,7 @@ def test_nw_is_that_of_certify(seed: int | None, method: str) -> None:
 
 @pytest.mark.slow
 def test_a_tiny_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    sizes = reproduce.Sizes({1_000: 2, 10_000: 3, 20_000: 2, 40_000: 2}, 1_000, 2, 2)
+    sizes = reproduce.Sizes({1_000: 2, 10_000: 3, 20_000: 2, 40_000: 2}, 1_000, 2, 2, {1_000: 2, 9_000: 2})
     content = reproduce.gather(sizes)
     assert "samples: 100 %" in capsys.readouterr().out
     assert len(content["table"]) == 4 * len(POPULATIONS)
@@ -152,7 +183,7 @@ def test_a_tiny_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
     monkeypatch.setattr(record, "QUICK", tmp_path)
     record.save("reproduce", content, True, None)
     text = report(["reproduce"], True)
-    for word in ("published | ours | why different", "steep logistic", "nw-folds", "2^-6"):
+    for word in ("published | ours | why different", "steep logistic", "nw, L", "2^-6", "not by 9,000"):
         assert word in text
 
 

@@ -27,7 +27,9 @@ LIMITS = {
     "cells, 2 threads": 0.6,
     "sorted scores": 2.2,
     "auto through cells, 2 threads": 1.0,
+    "perturbed scores, auto through cells, 2 threads": 4.0,
 }
+WIDTH = 2.0**-6
 EXTRA_MIB = 48.0
 GROWTH = (1_000_000, 10_000_000, 100_000_000)
 
@@ -55,6 +57,7 @@ def _main(n: int, rounds: int) -> list[dict[str, Any]]:
     y, s = rows(n, seed=0)
     y = y.astype(np.int8)
     filled = CellTable().update(y, s)
+    drawn = calcore.perturb(s, WIDTH, rng=0)
     tasks = {
         SORT: Task(partial(np.sort, s)),
         SUM: Task(lambda: (s.sum(), y.sum())),
@@ -63,6 +66,9 @@ def _main(n: int, rounds: int) -> list[dict[str, Any]]:
         "certify(y_true, y_prob)": Task(partial(certify, y, s)),
         "auto through cells, 1 thread": Task(lambda: calcore.certify(CellTable().update(y, s, n_threads=1))),
         "auto through cells, 2 threads": Task(lambda: calcore.certify(CellTable().update(y, s, n_threads=2))),
+        "perturbed scores, auto through cells, 2 threads": Task(
+            lambda: calcore.certify(CellTable().update(y, drawn, n_threads=2), perturbed=WIDTH)
+        ),
         "sorted scores": Task(lambda: certify(ScoreTable(y, s))),
         "fill cells, 1 thread": Task(lambda: CellTable().update(y, s, n_threads=1)),
         "fill cells, 2 threads": Task(lambda: CellTable().update(y, s, n_threads=2)),

@@ -1,4 +1,4 @@
-"""What the commands do: certify, table build/merge/show, simulate.
+"""What the commands do: certify, compare, plan, table build/merge/show, drift, monitor, simulate.
 
 Only the command line itself is imported at once; numpy, numba and pyarrow wait until a command runs, so that
 ``calcore --version`` and ``--help`` answer quickly.
@@ -7,10 +7,12 @@ Only the command line itself is imported at once; numpy, numba and pyarrow wait 
 from __future__ import annotations
 
 import json
+import math
+import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -19,10 +21,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calcore import __version__
-from calcore.cli.process import DONE, FAILED, INTERNAL, complain, exit_codes, write
+from calcore.cli.process import DONE, FAILED, INTERNAL, complain, exit_codes, flush, write
 
 if TYPE_CHECKING:
-    from calcore.files.intake import GroupedRows, Intake
+    from calcore.files.intake import GroupedRows, Intake, Passed
+    from calcore.monitor import CalibrationMonitor
     from calcore.reference import CrossCheck
     from calcore.results import Certificate, CertificateSet
     from calcore.table import CellTable, ScoreTable
@@ -102,6 +105,7 @@ Cells = Annotated[
 ]
 Threads = Annotated[int | None, typer.Option("--threads", help="Threads to use.", min=1, show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of random splits and draws.", min=0)]
 Bins = Annotated[
     int,
     typer.Option(
@@ -228,7 +232,7 @@ def certify(
     bins: Bins = 0,
     as_json: Json = False,
     threads: Threads = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of random splits and draws.", min=0)] = 0,
+    seed: Seed = 0,
 ) -> int:
     """Certify the calibration error of the predictions in files.
 
@@ -591,6 +595,198 @@ def _say_written(output: str, table: CellTable) -> None:
     write(f"{shown(output)}: {table.n:,} rows in {len(table.cells().n):,} of {table.describe()}\n")
 
 
+# --- changes over time
+
+
+@app.command()
+@exit_codes
+def drift(
+    before: Annotated[
+        str,
+        typer.Argument(
+            metavar="BEFORE",
+            help="Table of the first period, made by 'calcore table build'; a glob or a directory is a sum.",
+            show_default=False,
+        ),
+    ],
+    after: Annotated[
+        str, typer.Argument(metavar="AFTER", help="Table of the second period.", show_default=False)
+    ],
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            "--alpha",
+            help="Gate: exit code 1 if the p-value is at most this, the probability of a false alarm.",
+            show_default=False,
+        ),
+    ] = None,
+    draws: Annotated[
+        int, typer.Option("--draws", help="Random divisions of all rows to compare with.", min=1)
+    ] = 9_999,
+    as_json: Json = False,
+    seed: Seed = 0,
+) -> int:
+    """Test whether two tables hold rows of one population.
+
+    Prints a p-value, exact at every number of independent rows: small ones say that scores, or the rates of
+    positives by score, have changed. Tables must have the same grid.
+    """
+    from calcore import drift_test
+    from calcore.files.paths import InputError, expand, shown
+
+    if alpha is not None:
+        if not 0.0 < alpha < 1.0:
+            raise InputError(f"--alpha must lie strictly between 0 and 1; got {alpha}")
+        if alpha * (draws + 1) < 2.0:
+            raise InputError(
+                f"--alpha {alpha:g} is never reached with {draws:,} draws: needed are --draws "
+                f"{math.ceil(2.0 / alpha) - 1}"
+            )
+    expand([before, after])  # a file on both sides is a mistake
+    files = [expand([pattern]) for pattern in (before, after)]
+    first, second = _sum_of_tables([before]), _sum_of_tables([after])
+    if (first.grid, first.n_cells) != (second.grid, second.n_cells):
+        raise InputError(
+            f"{shown(after)}: must have the same grid; got {second.describe()} for {first.describe()} in "
+            f"{shown(before)}"
+        )
+    for pattern, table in ((before, first), (after, second)):
+        if table.n == 0:
+            raise InputError(f"{shown(pattern)}: no rows")
+    try:
+        found = drift_test(first, second, n_draws=draws, rng=seed)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    gate = (
+        None if alpha is None else {"alpha": alpha, "p_value": found.p_value, "passed": found.p_value > alpha}
+    )
+    if as_json:
+        _write_json(found.to_dict() | {"files_before": files[0], "files_after": files[1], "gate": gate})
+    else:
+        from calcore.report.changes import drift_gate_text, drift_text
+
+        paragraphs = [drift_text(found, before=_listed(files[0]), after=_listed(files[1]), width=_width())]
+        if alpha is not None:
+            paragraphs.append(drift_gate_text(alpha, found.p_value, width=_width()))
+        _show("\n\n".join(paragraphs))
+    return FAILED if gate is not None and not gate["passed"] else DONE
+
+
+@app.command()
+@exit_codes
+def monitor(
+    state: Annotated[
+        str,
+        typer.Option(
+            "--state",
+            metavar="FILE",
+            help="File of the monitor's state: made if there is none, replaced when rows were added.",
+            show_default=False,
+        ),
+    ],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="New rows, each once, in the order in which they came: files as given, those of a glob or "
+            "directory by name. None: say what the state is.",
+            show_default=False,
+        ),
+    ] = None,
+    label: Label = None,
+    score: Score = None,
+    max_ce: Annotated[
+        float | None,
+        typer.Option(
+            "--max-ce",
+            help="Calibration error that is tolerated, default 0; for a new state.",
+            show_default=False,
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            "--delta",
+            help="Probability of a false alarm, ever, default 0.05; for a new state.",
+            show_default=False,
+        ),
+    ] = None,
+    pos_label: PosLabel = None,
+    as_json: Json = False,
+) -> int:
+    """Watch a model in use, and raise an alarm if it is miscalibrated.
+
+    Adds rows to the evidence against it, which may be looked at as often as you like. Exit code 1 from the
+    alarm on. If any row is refused, none is added.
+    """
+    from calcore.files.intake import in_words_of_the_command, pass_on
+    from calcore.files.paths import InputError, expand, shown, spare
+
+    new = not os.path.lexists(state)
+    if new and not files:
+        raise InputError(f"{shown(state)}: no such file; give rows to begin with")
+    spare(state, inputs=expand(files or []), force=True)
+    try:
+        watch = _begun(max_ce, delta) if new else _resumed(state, max_ce, delta)
+    except ValueError as error:
+        raise InputError(in_words_of_the_command(str(error))) from error
+    given = None
+    if files:
+        with _progress() as progress:
+            given = pass_on(
+                files, watch.update, label=label, score=score, pos_label=pos_label, progress=progress
+            )
+    elif label is not None or score is not None or pos_label is not None:
+        raise InputError("--label, --score and --pos-label are for rows: leave them out, or name a FILE")
+    if as_json:
+        about = None if given is None else {"label": given.label, "score": given.score}
+        _write_json(
+            watch.to_dict()
+            | {"n_new": given.n if given else 0, "state": state, "files": list(given.files if given else ())}
+            | {"columns": about, "population": given.population if given else ""}
+        )
+    else:
+        from calcore.report.changes import monitor_text
+
+        _show(
+            monitor_text(
+                watch,
+                n_new=given.n if given else 0,
+                state=shown(state),
+                data=_data(given, None) if given else "",
+                width=_width(),
+            )
+        )
+    if given is not None:
+        flush()  # saved last: whoever gets an error may feed the same rows again
+        watch.save(state)
+    return FAILED if watch.alarm else DONE
+
+
+def _begun(max_ce: float | None, delta: float | None) -> CalibrationMonitor:
+    from calcore import CalibrationMonitor
+
+    return CalibrationMonitor(0.0 if max_ce is None else max_ce, delta=0.05 if delta is None else delta)
+
+
+def _resumed(state: str, max_ce: float | None, delta: float | None) -> CalibrationMonitor:
+    """The monitor of a file, if it is the one that options ask for."""
+    from calcore import CalibrationMonitor
+    from calcore.files.paths import InputError, shown
+
+    try:
+        watch = CalibrationMonitor.load(state)
+    except ValueError as error:
+        raise InputError(f"{shown(state)}: {str(error).removeprefix(f'{state} ')}") from error
+    for option, wanted, has in (("--max-ce", max_ce, watch.max_ce), ("--delta", delta, watch.delta)):
+        if wanted is not None and wanted != has:
+            raise InputError(
+                f"{shown(state)}: began with {option} {has:g}; got {wanted:g}: leave it out, or name another "
+                "--state"
+            )
+    return watch
+
+
 # --- simulate
 
 
@@ -671,15 +867,21 @@ def simulate(
 # --- what the commands share
 
 
-def _data(given: Intake | GroupedRows, groups: str | None) -> str:
+def _data(given: Intake | GroupedRows | Passed, groups: str | None) -> str:
     """Which files and columns a result is about."""
     from calcore.files.paths import shown
 
-    parts = [shown(given.files[0]) if len(given.files) == 1 else f"{len(given.files):,} files"]
+    parts = [_listed(given.files)]
     for what, name in (("label", given.label), ("score", given.score), ("groups", groups)):
         if name is not None:
             parts.append(f"{what} {shown(name)}")
     return ", ".join(parts)
+
+
+def _listed(files: Sequence[str]) -> str:
+    from calcore.files.paths import shown
+
+    return shown(files[0]) if len(files) == 1 else f"{len(files):,} files"
 
 
 def _name(grid: Grid) -> str | None:
@@ -705,6 +907,9 @@ def _show(text: str) -> None:
 
     styles = {
         "The calibration error": "bold",
+        "Had nothing changed": "bold",
+        "No alarm": "bold green",
+        "Alarm": "bold red",
         "Warning:": "yellow",
         "Gate passed": "bold green",
         "Gate failed": "bold red",

@@ -33,9 +33,11 @@ __all__ = [
     "HELD_ROWS",
     "GroupedRows",
     "Intake",
+    "Passed",
     "add_tables",
     "in_words_of_the_command",
     "is_table",
+    "pass_on",
     "take_in",
     "take_in_groups",
 ]
@@ -70,6 +72,17 @@ class GroupedRows:
     groups: NDArray[np.int64]
     names: pa.Array
     """The value that each number stands for."""
+    files: tuple[str, ...]
+    label: str
+    score: str
+    population: str
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What was handed on, and from where."""
+
+    n: int
     files: tuple[str, ...]
     label: str
     score: str
@@ -207,6 +220,34 @@ def take_in_groups(
     return GroupedRows(
         labels, scores, numbers, coded.dictionary, plan.files, plan.label, plan.score, plan.population
     )
+
+
+def pass_on(
+    patterns: Sequence[str],
+    add: Callable[..., Any],
+    *,
+    label: str | None = None,
+    score: str | None = None,
+    pos_label: str | None = None,
+    command: str = "calcore monitor",
+    progress: Progress | None = None,
+) -> Passed:
+    """Hand all rows to `add`, in order, batch by batch; parameters as for `take_in`.
+
+    `add` is called with labels, scores and ``pos_label=``, as `CalibrationMonitor.update` is. What it says
+    of a row is said with file, column and data row.
+    """
+    plan = _plan(patterns, label, score, pos_label, command)
+    if plan.tables or plan.label is None or plan.score is None:
+        raise InputError(f"{shown(plan.tables[0])}: a saved table has no single rows, and no order of them")
+    n_rows = 0
+    for source, start, rows in _batches(plan, [], progress):
+        with _located(source, start, plan):
+            add(rows.labels, rows.scores, pos_label=plan.pos_label)
+        n_rows += len(rows)
+    if n_rows == 0:
+        raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
+    return Passed(n_rows, plan.files, plan.label, plan.score, plan.population)
 
 
 def take_in_scores(patterns: Sequence[str], score: str, *, progress: Progress | None = None) -> NDArray[Any]:
@@ -481,4 +522,5 @@ _OPTIONS = (
     "target",
     "ce",
     "base_rate",
+    "max_ce",
 )

@@ -24,10 +24,10 @@ from calcore import __version__
 from calcore.cli.process import DONE, FAILED, INTERNAL, complain, exit_codes, flush, write
 
 if TYPE_CHECKING:
-    from calcore.files.intake import GroupedRows, Intake, Passed
+    from calcore.files.intake import GroupedRows, Intake, PairedRows, Passed
     from calcore.monitor import CalibrationMonitor
     from calcore.reference import CrossCheck
-    from calcore.results import Certificate, CertificateSet
+    from calcore.results import Certificate, CertificateSet, Comparison
     from calcore.table import CellTable, ScoreTable
 
 __all__ = ["app"]
@@ -84,6 +84,14 @@ Files = Annotated[
         show_default=False,
     ),
 ]
+Rows = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        help="Parquet, Arrow/Feather, CSV (.gz), NPY, NPZ; globs, directories.",
+        show_default=False,
+    ),
+]
 Tables = Annotated[
     list[str], typer.Argument(metavar="TABLE", help="Made by 'calcore table build'.", show_default=False)
 ]
@@ -104,6 +112,53 @@ Cells = Annotated[
     ),
 ]
 Threads = Annotated[int | None, typer.Option("--threads", help="Threads to use.", min=1, show_default=False)]
+Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        help="Name of the bound: auto, plugin, inversion, polynomials, tv, nw, nw-folds or buckets. auto "
+        "is the best of the first three that suit. tv, nw and nw-folds hold all rows in memory; nw, "
+        "nw-folds and buckets need --lipschitz or --perturbed, polynomials --perturbed.",
+    ),
+]
+Variation = Annotated[
+    float | None,
+    typer.Option(
+        "--variation",
+        help="Assume that the true rate, as a function of the score, has at most this total variation. "
+        "1 covers every monotone one, and is assumed if nothing else is.",
+        show_default=False,
+    ),
+]
+Lipschitz = Annotated[
+    float | None,
+    typer.Option(
+        "--lipschitz", help="Assume that the true rate has this Lipschitz constant.", show_default=False
+    ),
+]
+Perturbed = Annotated[
+    float | None,
+    typer.Option(
+        "--perturbed",
+        help="The scores were perturbed with the sech law of this width, and will be in use too.",
+        show_default=False,
+    ),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        help="Column of what rows belong to (patient, day, user): one random row of each is kept. "
+        "Holds all rows in memory.",
+        show_default=False,
+    ),
+]
+Folds = Annotated[
+    int | None,
+    typer.Option(
+        "--n-folds", help="Folds of the methods tv and nw-folds, default 5.", min=2, show_default=False
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of random splits and draws.", min=0)]
 Bins = Annotated[
@@ -152,47 +207,11 @@ def certify(
     score: Score = None,
     delta: Annotated[float, typer.Option("--delta", help="Probability that the interval misses.")] = 0.05,
     side: Annotated[Side, typer.Option("--side", help="Which ends of the interval to bound.")] = Side.BOTH,
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method",
-            help="Name of the bound: auto, plugin, inversion, polynomials, tv, nw, nw-folds or buckets. auto "
-            "is the best of the first three that suit. tv, nw and nw-folds hold all rows in memory; nw, "
-            "nw-folds and buckets need --lipschitz or --perturbed, polynomials --perturbed.",
-        ),
-    ] = "auto",
-    variation: Annotated[
-        float | None,
-        typer.Option(
-            "--variation",
-            help="Assume that the true rate, as a function of the score, has at most this total variation. "
-            "1 covers every monotone one, and is assumed if nothing else is.",
-            show_default=False,
-        ),
-    ] = None,
-    lipschitz: Annotated[
-        float | None,
-        typer.Option(
-            "--lipschitz", help="Assume that the true rate has this Lipschitz constant.", show_default=False
-        ),
-    ] = None,
-    perturbed: Annotated[
-        float | None,
-        typer.Option(
-            "--perturbed",
-            help="The scores were perturbed with the sech law of this width, and will be in use too.",
-            show_default=False,
-        ),
-    ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            "--groups",
-            help="Column of what rows belong to (patient, day, user): one random row of each is kept. "
-            "Holds all rows in memory.",
-            show_default=False,
-        ),
-    ] = None,
+    method: Method = "auto",
+    variation: Variation = None,
+    lipschitz: Lipschitz = None,
+    perturbed: Perturbed = None,
+    groups: Groups = None,
     by: Annotated[
         str | None,
         typer.Option(
@@ -212,12 +231,7 @@ def certify(
             show_default=False,
         ),
     ] = None,
-    n_folds: Annotated[
-        int | None,
-        typer.Option(
-            "--n-folds", help="Folds of the methods tv and nw-folds, default 5.", min=2, show_default=False
-        ),
-    ] = None,
+    n_folds: Folds = None,
     cross_check: Annotated[
         bool,
         typer.Option(
@@ -248,12 +262,7 @@ def certify(
 
     if max_ce is not None and not 0.0 <= max_ce <= 1.0:
         raise InputError(f"--max-ce must lie in [0, 1]; got {max_ce}")
-    options: dict[str, Any] = {"delta": delta, "method": method, "variation": variation}
-    options |= {"lipschitz": lipschitz, "perturbed": perturbed, "rng": seed}
-    if n_folds is not None:
-        if method not in _FOLDED:
-            raise InputError(f"--n-folds is for --method {' and '.join(_FOLDED)}: leave it out")
-        options["n_folds"] = n_folds
+    options = _options(delta, method, variation, lipschitz, perturbed, n_folds, seed)
     columns: dict[str, Any] = {"label": label, "score": score, "pos_label": pos_label}
 
     def bound(which: Side, *rows: Any) -> Certificate:
@@ -318,7 +327,7 @@ def certify(
 
         paragraphs = [
             certificate_text(
-                replace(certificate, warnings=tuple(map(in_words_of_the_command, certificate.warnings))),
+                _in_words(certificate),
                 population=given.population,
                 data=_data(given, groups),
                 bins=listed or None,
@@ -336,6 +345,27 @@ def certify(
         )
         return INTERNAL
     return FAILED if gate is not None and not gate["passed"] else DONE
+
+
+def _options(
+    delta: float,
+    method: str,
+    variation: float | None,
+    lipschitz: float | None,
+    perturbed: float | None,
+    n_folds: int | None,
+    seed: int,
+) -> dict[str, Any]:
+    """Arguments of `certify`, and of what hands them on to it."""
+    from calcore.files.paths import InputError
+
+    options: dict[str, Any] = {"delta": delta, "method": method, "variation": variation}
+    options |= {"lipschitz": lipschitz, "perturbed": perturbed, "rng": seed}
+    if n_folds is not None:
+        if method not in _FOLDED:
+            raise InputError(f"--n-folds is for --method {' and '.join(_FOLDED)}: leave it out")
+        options["n_folds"] = n_folds
+    return options
 
 
 def _certify_by(
@@ -410,6 +440,106 @@ def _second_solver() -> Callable[[ScoreTable | CellTable, float], CrossCheck]:
         return cross_check(table, table.n * penalty(table.n, max(n_cells, 2), delta))
 
     return solve
+
+
+# --- compare
+
+
+@app.command("compare")
+@exit_codes
+def compare_models(
+    files: Rows,
+    score: Annotated[
+        str, typer.Option("--score", help="Column of the scores of one model.", show_default=False)
+    ],
+    versus: Annotated[
+        str,
+        typer.Option(
+            "--versus", help="Column of the scores of the model to compare with.", show_default=False
+        ),
+    ],
+    label: Label = None,
+    delta: Annotated[
+        float, typer.Option("--delta", help="Probability that a difference misses, each for itself.")
+    ] = 0.05,
+    method: Method = "auto",
+    variation: Variation = None,
+    lipschitz: Lipschitz = None,
+    perturbed: Perturbed = None,
+    groups: Groups = None,
+    pos_label: PosLabel = None,
+    max_brier: Annotated[
+        float | None,
+        typer.Option(
+            "--max-brier",
+            help="Gate: exit code 1 if the upper end of the Brier score's difference is above this; with 0, "
+            "unless --score is shown to be no worse.",
+            show_default=False,
+        ),
+    ] = None,
+    n_folds: Folds = None,
+    as_json: Json = False,
+    seed: Seed = 0,
+) -> int:
+    """Compare two models on the same rows.
+
+    Prints intervals for the differences of their calibration errors and of their Brier scores, --score minus
+    --versus. Holds all rows in memory. The label may be left out if a file has only one column more.
+    """
+    from calcore import compare
+    from calcore.files.intake import in_words_of_the_command, take_in_pair
+    from calcore.files.paths import InputError
+
+    if max_brier is not None and not -1.0 <= max_brier <= 1.0:
+        raise InputError(f"--max-brier must lie in [-1, 1]; got {max_brier}")
+    options = _options(delta, method, variation, lipschitz, perturbed, n_folds, seed)
+
+    def found_in(*rows: Any, groups: Any = None) -> Comparison:
+        try:
+            return compare(*rows, groups=groups, **options)
+        except ValueError as error:
+            raise InputError(in_words_of_the_command(str(error))) from error
+
+    found_in([0, 1], [0.25, 0.75], [0.25, 0.75])
+    with _progress() as progress:
+        given = take_in_pair(
+            files, score, versus, label=label, groups=groups, pos_label=pos_label, progress=progress
+        )
+    found = found_in(given.labels, given.scores, given.others, groups=given.groups)
+    gate = None
+    if max_brier is not None:
+        upper = found.brier_difference.upper
+        gate = {"max_brier": max_brier, "upper": upper, "passed": upper <= max_brier}
+    if as_json:
+        about = {"label": given.label, "score": score, "versus": versus, "groups": groups}
+        _write_json(
+            found.to_dict()
+            | {"files": list(given.files), "columns": about, "population": given.population, "gate": gate}
+        )
+    else:
+        from calcore.report.pairs import comparison_gate_text, comparison_text
+
+        plain = replace(found, a=_in_words(found.a), b=_in_words(found.b))
+        paragraphs = [
+            comparison_text(
+                plain,
+                names=(score, versus),
+                population=given.population,
+                data=_data(given, groups),
+                width=_width(),
+            )
+        ]
+        if gate is not None:
+            paragraphs.append(comparison_gate_text(max_brier or 0.0, gate["upper"], delta, width=_width()))
+        _show("\n\n".join(paragraphs))
+    return FAILED if gate is not None and not gate["passed"] else DONE
+
+
+def _in_words(certificate: Certificate) -> Certificate:
+    """The certificate with warnings that speak of options."""
+    from calcore.files.intake import in_words_of_the_command
+
+    return replace(certificate, warnings=tuple(map(in_words_of_the_command, certificate.warnings)))
 
 
 # --- plan
@@ -867,12 +997,14 @@ def simulate(
 # --- what the commands share
 
 
-def _data(given: Intake | GroupedRows | Passed, groups: str | None) -> str:
+def _data(given: Intake | GroupedRows | PairedRows | Passed, groups: str | None) -> str:
     """Which files and columns a result is about."""
     from calcore.files.paths import shown
 
     parts = [_listed(given.files)]
-    for what, name in (("label", given.label), ("score", given.score), ("groups", groups)):
+    versus = getattr(given, "versus", None)
+    named = (("label", given.label), ("score", given.score), ("versus", versus), ("groups", groups))
+    for what, name in named:
         if name is not None:
             parts.append(f"{what} {shown(name)}")
     return ", ".join(parts)
@@ -907,6 +1039,7 @@ def _show(text: str) -> None:
 
     styles = {
         "The calibration error": "bold",
+        "By the Brier score": "bold",
         "Had nothing changed": "bold",
         "No alarm": "bold green",
         "Alarm": "bold red",

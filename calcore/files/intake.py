@@ -12,7 +12,7 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -24,7 +24,15 @@ from numpy.typing import NDArray
 
 from calcore._validate import Rows, binary
 from calcore.files.arrays import as_numpy
-from calcore.files.columns import choose_columns, codable, find_column, first_values, read_columns
+from calcore.files.columns import (
+    Batch,
+    choose_columns,
+    choose_label,
+    codable,
+    find_column,
+    first_values,
+    read_columns,
+)
 from calcore.files.formats import Column, Source, open_source
 from calcore.files.paths import InputError, expand, shown
 from calcore.table import CellTable, ScoreTable, grid_for
@@ -33,6 +41,7 @@ __all__ = [
     "HELD_ROWS",
     "GroupedRows",
     "Intake",
+    "PairedRows",
     "Passed",
     "add_tables",
     "in_words_of_the_command",
@@ -40,6 +49,8 @@ __all__ = [
     "pass_on",
     "take_in",
     "take_in_groups",
+    "take_in_pair",
+    "take_in_scores",
 ]
 
 HELD_ROWS = 1_000_000
@@ -79,6 +90,21 @@ class GroupedRows:
 
 
 @dataclass(frozen=True, slots=True)
+class PairedRows:
+    """All rows of two models: labels 0/1, the scores of both, and numbers of groups if asked for."""
+
+    labels: NDArray[np.uint8]
+    scores: NDArray[Any]
+    others: NDArray[Any]
+    groups: NDArray[np.int64] | None
+    files: tuple[str, ...]
+    label: str
+    score: str
+    versus: str
+    population: str
+
+
+@dataclass(frozen=True, slots=True)
 class Passed:
     """What was handed on, and from where."""
 
@@ -98,6 +124,7 @@ class _Plan:
     label: str | None
     score: str | None
     pos_label: Any
+    others: tuple[str, ...] = ()
     negative: Any = None
     negative_from: str = ""
 
@@ -163,8 +190,8 @@ def take_in(
     if table is None and not (sort and grid is None and n_cells is None):
         table = _cells(n_cells, grid or "linear")
     held = _Held()
-    for source, start, rows in _batches(plan, [], progress):
-        with _located(source, start, plan):
+    for source, batch, rows in _batches(plan, progress):
+        with _located(source, batch.start, plan):
             if table is not None:
                 table.update(rows.labels, rows.scores, pos_label=plan.pos_label, n_threads=n_threads)
             else:
@@ -196,18 +223,31 @@ def take_in_groups(
     plan = _plan(patterns, label, score, pos_label, command)
     if plan.tables or plan.label is None or plan.score is None:
         raise InputError(f"{shown(plan.tables[0])}: a saved table has no rows to draw from ({option})")
-    for what, name in (("label", plan.label), ("score", plan.score)):
+    _find_groups(plan, groups, option)
+    held = _Held()
+    members: list[pa.Array] = []
+    for source, batch, rows in _batches(plan, progress, groups):
+        members.append(batch.groups)
+        with _located(source, batch.start, plan):
+            held.add(rows)
+    if held.n_rows == 0:
+        raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
+    numbers, names = _coded(members, groups)
+    labels, scores = held.columns()
+    return GroupedRows(labels, scores, numbers, names, plan.files, plan.label, plan.score, plan.population)
+
+
+def _find_groups(plan: _Plan, groups: str, option: str) -> None:
+    taken = [("label", plan.label), *(("score", name) for name in (plan.score, *plan.others))]
+    for what, name in taken:
         if groups == name:
             raise InputError(f"{option} {shown(groups)}: is the {what} column; name what rows belong to")
     for source in plan.sources:
         find_column(source, groups, option)
-    held = _Held()
-    members: list[pa.Array] = []
-    for source, start, rows in _batches(plan, members, progress, groups):
-        with _located(source, start, plan):
-            held.add(rows)
-    if held.n_rows == 0:
-        raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
+
+
+def _coded(members: Sequence[pa.Array], groups: str) -> tuple[NDArray[np.int64], pa.Array]:
+    """A number for each value of column `groups`, and the values that the numbers stand for."""
     kinds = {str(part.type) for part in members}
     if len(kinds) > 1:
         raise InputError(
@@ -215,10 +255,54 @@ def take_in_groups(
         )
     codes = pa.chunked_array(list(map(codable, members))).dictionary_encode().combine_chunks()
     coded = codes if isinstance(codes, pa.DictionaryArray) else codes.chunk(0)
-    labels, scores = held.columns()
-    numbers = as_numpy(coded.indices)
-    return GroupedRows(
-        labels, scores, numbers, coded.dictionary, plan.files, plan.label, plan.score, plan.population
+    return as_numpy(coded.indices), coded.dictionary
+
+
+def take_in_pair(
+    patterns: Sequence[str],
+    score: str,
+    versus: str,
+    *,
+    label: str | None = None,
+    groups: str | None = None,
+    pos_label: str | None = None,
+    command: str = "calcore compare",
+    progress: Progress | None = None,
+) -> PairedRows:
+    """Read all rows with the scores of two models, and groups if asked for; parameters as for `take_in`.
+
+    Memory is that of the columns.
+    """
+    if score == versus:
+        raise InputError(f"--score and --versus both name column {shown(score)}")
+    plan = _plan(patterns, label, score, pos_label, command, {"--versus": versus})
+    assert plan.label is not None
+    if groups is not None:
+        _find_groups(plan, groups, "--groups")
+    first, second = _Held(), _Held()
+    members: list[pa.Array] = []
+    for source, batch, rows in _batches(plan, progress, groups):
+        with _located(source, batch.start, plan):
+            first.add(rows)
+        with _located(source, batch.start, plan, versus):
+            second.add(binary(batch.labels, batch.others[0], pos_label=plan.pos_label))
+        second.labels.clear()  # those of the first
+        if groups is not None:
+            members.append(batch.groups)
+    if first.n_rows == 0:
+        raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
+    numbers = None if groups is None else _coded(members, groups)[0]
+    labels, scores = first.columns()
+    return PairedRows(
+        labels,
+        scores,
+        second.all_scores(),
+        numbers,
+        plan.files,
+        plan.label,
+        score,
+        versus,
+        plan.population,
     )
 
 
@@ -241,8 +325,8 @@ def pass_on(
     if plan.tables or plan.label is None or plan.score is None:
         raise InputError(f"{shown(plan.tables[0])}: a saved table has no single rows, and no order of them")
     n_rows = 0
-    for source, start, rows in _batches(plan, [], progress):
-        with _located(source, start, plan):
+    for source, batch, rows in _batches(plan, progress):
+        with _located(source, batch.start, plan):
             add(rows.labels, rows.scores, pos_label=plan.pos_label)
         n_rows += len(rows)
     if n_rows == 0:
@@ -264,10 +348,10 @@ def take_in_scores(patterns: Sequence[str], score: str, *, progress: Progress | 
             raise InputError(f"{shown(path)}: a saved table has no single scores")
         source = open_source(path)
         find_column(source, score, "--score")
-        for start, scores, _, _ in read_columns(source, score, score):
-            parts.append(scores.astype(np.float64))
+        for batch in read_columns(source, score, score):
+            parts.append(batch.scores.astype(np.float64))
             if progress is not None:
-                progress(source.progress, start + len(scores))
+                progress(source.progress, batch.start + len(batch.scores))
     if not parts:
         raise InputError(f"{', '.join(map(shown, patterns))}: no rows")
     return np.concatenate(parts)
@@ -288,12 +372,15 @@ class _Held:
         self.n_rows += len(rows)
 
     def columns(self) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+        return np.concatenate(self.labels), self.all_scores()
+
+    def all_scores(self) -> NDArray[Any]:
         scores = self.scores
         if len({part.dtype for part in scores}) > 1:
             # What is a rounding error in float32 would be a fault once it is float64: make it one of float64.
             low, high = np.nextafter([0.0, 1.0], [-1.0, 2.0])
             scores = [np.clip(part.astype(np.float64), low, high) for part in scores]
-        return np.concatenate(self.labels), np.concatenate(scores)
+        return np.concatenate(scores)
 
     def sorted(self) -> ScoreTable:
         return ScoreTable(*self.columns())
@@ -359,14 +446,24 @@ def _saved(paths: Sequence[str], grid: str | None, n_cells: int | None) -> CellT
 
 
 def _plan(
-    patterns: Sequence[str], label: str | None, score: str | None, pos_label: str | None, command: str
+    patterns: Sequence[str],
+    label: str | None,
+    score: str | None,
+    pos_label: str | None,
+    command: str,
+    others: Mapping[str, str] | None = None,
 ) -> _Plan:
+    """Open the files and find the columns; `others` are more columns of scores, by their options."""
     tables, sources = [], []
     for path in expand(patterns):
         if is_table(path):
             tables.append(path)
         else:
             sources.append(open_source(path))
+    if others and tables:
+        raise InputError(
+            f"{shown(tables[0])}: a saved table has one score a row, and no rows to pair it with"
+        )
     if not sources:
         for option, given in (("--label", label), ("--score", score), ("--pos-label", pos_label)):
             if given is not None:
@@ -374,17 +471,28 @@ def _plan(
                     f"{shown(tables[0])}: a saved table has its columns already: leave out {option}"
                 )
         return _Plan(tables, [], None, None, None)
-    label, score = choose_columns(
-        sources[0],
-        label,
-        score,
-        command=f"{command} {' '.join(shlex.quote(pattern) for pattern in patterns)}",
-    )
+    command = f"{command} {' '.join(shlex.quote(pattern) for pattern in patterns)}"
+    more = others or {}
+    if more and score is not None:
+        named = {"--score": score, **more}
+        for option, name in named.items():
+            find_column(sources[0], name, option)
+        command += "".join(f" {option} {shlex.quote(name)}" for option, name in named.items())
+        label = choose_label(sources[0], label, list(named.values()), command=command)
+        for option, name in named.items():
+            if name == label:
+                raise InputError(
+                    f"{shown(sources[0].path)}: --label and {option} both name column {shown(label)}"
+                )
+    else:
+        label, score = choose_columns(sources[0], label, score, command=command)
     columns = []
     for source in sources:
         columns.append(find_column(source, label, "--label"))
-        find_column(source, score, "--score")
-    return _Plan(tables, sources, label, score, _positive(sources, columns, pos_label))
+        for option, name in {"--score": score, **more}.items():
+            find_column(source, name, option)
+    positive = _positive(sources, columns, pos_label)
+    return _Plan(tables, sources, label, score, positive, tuple(more.values()))
 
 
 def _positive(sources: Sequence[Source], columns: Sequence[Column], typed: str | None) -> Any:
@@ -431,24 +539,22 @@ _KINDS = {"number": "numbers", "bool": "true and false", "text": "text", "other"
 
 
 def _batches(
-    plan: _Plan, members: list[pa.Array], progress: Progress | None, groups: str | None = None
-) -> Iterator[tuple[Source, int, Rows]]:
-    """Batches of rows, not yet checked, with their file and the number of rows before them in it."""
+    plan: _Plan, progress: Progress | None, groups: str | None = None
+) -> Iterator[tuple[Source, Batch, Rows]]:
+    """Batches with their file, as read and as rows whose values are not yet checked."""
     if plan.label is None or plan.score is None:
         return
     n_rows = 0
     sizes = [max(1, os.path.getsize(source.path)) for source in plan.sources]
     for i, source in enumerate(plan.sources):
-        for start, labels, scores, group in read_columns(source, plan.label, plan.score, groups):
-            with _located(source, start, plan):
-                rows = binary(labels, scores, pos_label=plan.pos_label)
-            _same_pair(plan, source, start, rows)
+        for batch in read_columns(source, plan.label, plan.score, groups, plan.others):
+            with _located(source, batch.start, plan):
+                rows = binary(batch.labels, batch.scores, pos_label=plan.pos_label)
+            _same_pair(plan, source, batch.start, rows)
             n_rows += len(rows)
-            if group is not None:
-                members.append(group)
             if progress is not None:
                 progress((sum(sizes[:i]) + source.progress * sizes[i]) / sum(sizes), n_rows)
-            yield source, start, rows
+            yield source, batch, rows
 
 
 def _same_pair(plan: _Plan, source: Source, start: int, rows: Rows) -> None:
@@ -467,14 +573,14 @@ def _same_pair(plan: _Plan, source: Source, start: int, rows: Rows) -> None:
 
 
 @contextmanager
-def _located(source: Source, start: int, plan: _Plan) -> Iterator[None]:
+def _located(source: Source, start: int, plan: _Plan, score: str | None = None) -> Iterator[None]:
     """Say in which file, column and data row the fault is that the wrapped check finds."""
     try:
         yield
     except InputError:
         raise
     except (ValueError, TypeError) as error:
-        message = in_words_of_the_command(str(error), plan.label, plan.score, start)
+        message = in_words_of_the_command(str(error), plan.label, score or plan.score, start)
         raise InputError(f"{shown(source.path)}: {message}") from error
 
 

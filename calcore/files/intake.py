@@ -462,7 +462,7 @@ def _plan(
             sources.append(open_source(path))
     if others and tables:
         raise InputError(
-            f"{shown(tables[0])}: a saved table has one score a row, and no rows to pair it with"
+            f"{shown(tables[0])}: a saved table has no single rows, in which two scores can be compared"
         )
     if not sources:
         for option, given in (("--label", label), ("--score", score), ("--pos-label", pos_label)):

@@ -436,7 +436,7 @@ def pair() -> Path:
 
 
 class TestCompare:
-    WORDS = ["compare", "*.parquet", "--score", "new", "--versus", "old", "--label", "late"]
+    WORDS = ("compare", "*.parquet", "--score", "new", "--versus", "old", "--label", "late")
 
     @pytest.mark.parametrize(
         ("words", "options"),
@@ -545,7 +545,7 @@ class TestCompare:
                 "--n-folds is for --method tv and nw-folds: leave it out",
             ),
             ("--score new --versus old --max-brier nan", "--max-brier must lie in [-1, 1]; got nan"),
-            ("a.cells --score new --versus old", "a.cells: a saved table has no single rows, in which two"),
+            ("a.cells --score new --versus old", "a.cells: a saved table has no single rows: name files"),
         ],
     )
     def test_faults(self, pair: Path, run: Run, words: str, message: str) -> None:

@@ -24,7 +24,14 @@ from calcore import __version__
 from calcore.cli.process import DONE, FAILED, INTERNAL, complain, exit_codes, flush, write
 
 if TYPE_CHECKING:
-    from calcore.files.intake import GroupedRows, Intake, PairedRows, Passed
+    from calcore.files.intake import (
+        Classes,
+        GroupedRows,
+        Intake,
+        PairedRows,
+        Passed,
+        ProbabilityRows,
+    )
     from calcore.monitor import CalibrationMonitor
     from calcore.reference import CrossCheck
     from calcore.results import Certificate, CertificateSet, Comparison
@@ -221,13 +228,38 @@ def certify(
             show_default=False,
         ),
     ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            "--classes",
+            help="Columns of the probabilities of all classes, with commas between, in place of --score: "
+            "certify each class, at one --delta. Labels are numbers of columns, from 0, or names of columns. "
+            "Holds all rows in memory.",
+            show_default=False,
+        ),
+    ] = None,
+    class_labels: Annotated[
+        str | None,
+        typer.Option(
+            "--class-labels",
+            help="The label of each of --classes, if it is neither its number nor its name.",
+            show_default=False,
+        ),
+    ] = None,
+    top_label: Annotated[
+        bool,
+        typer.Option(
+            "--top-label",
+            help="With --classes: certify only the largest probability of each row, as that of being right.",
+        ),
+    ] = False,
     pos_label: PosLabel = None,
     max_ce: Annotated[
         float | None,
         typer.Option(
             "--max-ce",
-            help="Gate: exit code 1 if the one-sided upper bound at --delta is above this; with --by, any of "
-            "them.",
+            help="Gate: exit code 1 if the one-sided upper bound at --delta is above this; with --by or "
+            "--classes, any of them.",
             show_default=False,
         ),
     ] = None,
@@ -256,7 +288,7 @@ def certify(
     """
     from calcore import certify as certify_rows
     from calcore.certificates import ROW_METHODS
-    from calcore.files.intake import in_words_of_the_command, take_in, take_in_groups
+    from calcore.files.intake import Classes, in_words_of_the_command, take_in, take_in_groups
     from calcore.files.paths import InputError
     from calcore.report.text import score_bins
 
@@ -275,6 +307,20 @@ def certify(
     every_row = method in ROW_METHODS
     if every_row and (grid is not Grid.AUTO or cells is not None):
         raise InputError(f"--method {method} needs single rows: leave out --grid and --cells")
+    chosen = None
+    if classes is not None:
+        if score is not None or pos_label is not None or by is not None:
+            raise InputError("--classes names all scores: leave out --score, --pos-label and --by")
+        chosen = Classes.of(classes, class_labels)
+        if not top_label:
+            if grid is not Grid.AUTO or cells is not None or bins or cross_check:
+                raise InputError(
+                    "--classes needs single rows: leave out --grid, --cells, --bins and --cross-check, or "
+                    "give --top-label"
+                )
+            return _certify_classes(files, chosen, label, groups, options, side, max_ce, as_json)
+    elif top_label or class_labels is not None:
+        raise InputError("--top-label and --class-labels are for --classes: leave them out")
     if by is not None:
         if groups is not None or grid is not Grid.AUTO or cells is not None or bins or cross_check:
             raise InputError(
@@ -293,6 +339,7 @@ def certify(
                 n_cells=cells,
                 every_row=every_row,
                 n_threads=threads,
+                classes=chosen,
                 progress=progress,
             )
         table = given.table
@@ -303,7 +350,7 @@ def certify(
                 "--groups draws single rows: leave out --grid, --cells, --bins and --cross-check"
             )
         with _progress() as progress:
-            given = take_in_groups(files, groups, **columns, progress=progress)
+            given = take_in_groups(files, groups, **columns, classes=chosen, progress=progress)
         arguments = (given.labels, given.scores)
         options["groups"] = given.groups
 
@@ -315,7 +362,8 @@ def certify(
     listed = score_bins(table, bins) if bins and table is not None else []
     checked = second(table, delta) if second is not None and table is not None else None
     if as_json:
-        about = {"label": given.label, "score": given.score, "groups": groups}
+        scores = {"score": given.score} if chosen is None else {"classes": list(chosen.columns)}
+        about = {"label": given.label, **scores, "groups": groups}
         _write_json(
             certificate.to_dict()
             | {"files": list(given.files), "columns": about, "population": given.population, "gate": gate}
@@ -329,7 +377,7 @@ def certify(
             certificate_text(
                 _in_words(certificate),
                 population=given.population,
-                data=_data(given, groups),
+                data=_data(given, groups, "score" if chosen is None else "first choice of"),
                 bins=listed or None,
                 width=_width(),
             )
@@ -397,15 +445,60 @@ def _certify_by(
         except ValueError as error:
             raise InputError(in_words_of_the_command(str(error))) from error
 
+    about = {"label": given.label, "score": given.score, "by": by}
+    return _show_set(bound, side, max_ce, as_json, given, about, by, _data(given, None))
+
+
+def _certify_classes(
+    files: list[str],
+    classes: Classes,
+    label: str | None,
+    groups: str | None,
+    options: dict[str, Any],
+    side: Side,
+    max_ce: float | None,
+    as_json: bool,
+) -> int:
+    """Certify every class against the rest."""
+    from calcore import certify_classwise
+    from calcore.files.intake import in_words_of_the_command, take_in_classes
+    from calcore.files.paths import InputError
+
+    with _progress() as progress:
+        given = take_in_classes(files, classes, label=label, groups=groups, progress=progress)
+
+    def bound(which: Side) -> CertificateSet:
+        try:
+            found = certify_classwise(
+                given.codes, given.matrix, groups=given.groups, side=which.value, **options
+            )
+        except ValueError as error:
+            raise InputError(in_words_of_the_command(str(error))) from error
+        return replace(found, certificates=dict(zip(given.names, found.values(), strict=True)))
+
+    about = {"label": given.label, "classes": list(classes.columns), "groups": groups}
+    return _show_set(bound, side, max_ce, as_json, given, about, "class", _data(given, groups, "classes"))
+
+
+def _show_set(
+    bound: Callable[[Side], CertificateSet],
+    side: Side,
+    max_ce: float | None,
+    as_json: bool,
+    given: GroupedRows | ProbabilityRows,
+    about: dict[str, Any],
+    heading: str,
+    data: str,
+) -> int:
+    """Print certificates that hold together, and the gate that all of them must pass."""
     found = bound(side)
     gate = None
     if max_ce is not None:
         ends = found if side is Side.UPPER else bound(Side.UPPER)
-        assert ends.pooled is not None
-        upper = max(c.upper for c in (ends.pooled, *ends.values()))
+        pooled = [] if ends.pooled is None else [ends.pooled]
+        upper = max(c.upper for c in (*pooled, *ends.values()))
         gate = {"max_ce": max_ce, "upper": upper, "passed": upper <= max_ce}
     if as_json:
-        about = {"label": given.label, "score": given.score, "by": by}
         _write_json(
             found.to_dict()
             | {"files": list(given.files), "columns": about, "population": given.population, "gate": gate}
@@ -415,7 +508,7 @@ def _certify_by(
         from calcore.report.text import gate_text
 
         paragraphs = [
-            set_text(found, heading=by, population=given.population, data=_data(given, None), width=_width())
+            set_text(found, heading=heading, population=given.population, data=data, width=_width())
         ]
         if gate is not None:
             paragraphs.append(gate_text(max_ce or 0.0, gate["upper"], found.delta, width=_width()))
@@ -997,13 +1090,17 @@ def simulate(
 # --- what the commands share
 
 
-def _data(given: Intake | GroupedRows | PairedRows | Passed, groups: str | None) -> str:
+def _data(
+    given: Intake | GroupedRows | PairedRows | ProbabilityRows | Passed,
+    groups: str | None,
+    scores: str = "score",
+) -> str:
     """Which files and columns a result is about."""
     from calcore.files.paths import shown
 
     parts = [_listed(given.files)]
     versus = getattr(given, "versus", None)
-    named = (("label", given.label), ("score", given.score), ("versus", versus), ("groups", groups))
+    named = (("label", given.label), (scores, given.score), ("versus", versus), ("groups", groups))
     for what, name in named:
         if name is not None:
             parts.append(f"{what} {shown(name)}")

@@ -425,6 +425,171 @@ class TestTables:
         )
 
 
+class TestClasses:
+    COLUMNS = ("p_cat", "p_dog", "p_cow")
+    WORDS = ("certify", "*.parquet", "--classes", "p_cat,p_dog,p_cow", "--label", "y")
+
+    @pytest.fixture
+    def animals(self) -> tuple[Any, Any]:
+        """Two files of a calibrated classifier, labels by number; and what is in them."""
+        rng = np.random.default_rng(SEED)
+        p = rng.dirichlet([1.0, 2.0, 3.0], 3000)
+        y = (rng.random((3000, 1)) > p.cumsum(axis=1)[:, :2]).sum(axis=1)
+        rows = pa.table(
+            {"y": y, "animal": np.array(["cat", "dog", "cow"])[y].tolist(), "who": np.arange(3000) // 3}
+            | {name: p[:, j] for j, name in enumerate(self.COLUMNS)}
+        )
+        parquet.write_table(rows.slice(0, 1100), "a.parquet")
+        parquet.write_table(rows.slice(1100), "b.parquet")
+        return y, p
+
+    @pytest.mark.parametrize(
+        ("words", "options"),
+        [
+            ("", {}),
+            ("--groups who --seed 7 --delta 0.1", {"groups": np.arange(3000) // 3, "rng": 7, "delta": 0.1}),
+            (
+                "--method plugin --lipschitz 2 --side upper",
+                {"method": "plugin", "lipschitz": 2, "side": "upper"},
+            ),
+            ("--method tv --n-folds 3", {"method": "tv", "n_folds": 3}),
+        ],
+    )
+    def test_gives_the_numbers_of_python(
+        self, animals: tuple[Any, Any], run: Run, words: str, options: dict[str, Any]
+    ) -> None:
+        options = {"rng": 0} | options
+        ended = run(*self.WORDS, *words.split(), "--json")
+        assert (ended.code, ended.err) == (0, "")
+        given = json.loads(ended.out)
+        expected = calcore.certify_classwise(*animals, **options)
+        assert [part["name"] for part in given["certificates"]] == list(self.COLUMNS)
+        for part, certificate in zip(given["certificates"], expected.values(), strict=True):
+            assert part.pop("name") in self.COLUMNS
+            assert part == json.loads(json.dumps(certificate.to_dict()))
+        assert expected.mean is not None
+        assert given["mean"] == expected.mean.to_dict()
+        groups = "who" if "groups" in options else None
+        assert given["columns"] == {"label": "y", "classes": list(self.COLUMNS), "groups": groups}
+        top = json.loads(run(*self.WORDS, *words.split(), "--json", "--top-label").out)
+        certificate = calcore.certify_top_label(*animals, **options).to_dict()
+        assert {key: top[key] for key in certificate} == json.loads(json.dumps(certificate))
+        assert top["columns"] == given["columns"]
+
+    def test_the_first_choice_streams(
+        self, animals: tuple[Any, Any], run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        words = [*self.WORDS, "--top-label", "--json"]
+        cells = json.loads(run(*words, "--cells", "500", "--bins", "3").out)
+        confidence, right = animals[1].max(axis=1), animals[1].argmax(axis=1) == animals[0]
+        expected = calcore.certify(calcore.CellTable(500).update(right, confidence), rng=0)
+        assert (cells["upper"], cells["n_positive"]) == (expected.upper, right.sum())
+        assert sum(part["rows"] for part in cells["bins"]) == 3000
+        monkeypatch.setattr("calcore.files.intake.HELD_ROWS", 1000)
+        assert json.loads(run(*words).out)["table"].endswith(" cells")
+
+    def test_labels_by_name(self, animals: tuple[Any, Any], run: Run) -> None:
+        numbers = json.loads(run(*self.WORDS, "--json").out)
+        words = [*self.WORDS[:-1], "animal", "--json"]
+        assert run(*words).err == (
+            "calcore: a.parquet: column animal must hold labels of columns of --classes ('p_cat', 'p_dog', "
+            f"'p_cow'); got {['cat', 'dog', 'cow'][animals[0][0]]!r} at data row 1 (and at least 1099 more)\n"
+        )
+        named = json.loads(run(*words, "--class-labels", "cat, dog, cow").out)
+        assert [part["name"] for part in named["certificates"]] == ["cat", "dog", "cow"]
+        for ours, theirs in zip(named["certificates"], numbers["certificates"], strict=True):
+            assert ours["upper"] == theirs["upper"]
+        Path("a.csv").write_text("dog,cat,y\n0.25,0.75,cat\n1,0,dog\n0.5,0.5,cat\n")
+        given = json.loads(run("certify", "a.csv", "--classes", "cat,dog", "--json").out)
+        assert [(part["name"], part["n_positive"]) for part in given["certificates"]] == [
+            ("cat", 2),
+            ("dog", 1),
+        ]
+
+    def test_labels_from_1(self, run: Run) -> None:
+        Path("a.csv").write_text("y,a,b\n1,0.25,0.75\n2,1,0\n")
+        ended = run("certify", "a.csv", "--classes", "a,b")
+        assert ended.err.endswith("got 2 at data row 2: for labels 1 to 2 give --class-labels 1,2\n")
+        given = json.loads(run("certify", "a.csv", "--classes", "a,b", "--class-labels", "1,2", "--json").out)
+        assert [part["name"] for part in given["certificates"]] == [1, 2]
+
+    def test_text(self, animals: tuple[Any, Any], run: Run) -> None:
+        out = run(*self.WORDS, "--groups", "who").out
+        assert out.startswith("The calibration error of every class, with 95% confidence for all of these ")
+        assert out.count("one random row was kept of each group: 1000 of 3000 rows") == 1
+        assert "\n\nData: 2 files, label y, classes p_cat, p_dog, p_cow, groups who\n" in out
+        assert "Data        2 files, label y, first choice of p_cat, p_dog, p_cow\n" in (
+            run(*self.WORDS, "--top-label").out
+        )
+
+    @pytest.mark.parametrize(("limit", "code"), [("0.5", 0), ("0.01", 1)])
+    def test_gate(self, animals: tuple[Any, Any], run: Run, limit: str, code: int) -> None:
+        upper = max(c.upper for c in calcore.certify_classwise(*animals, side="upper", rng=0).values())
+        ended = run(*self.WORDS, "--max-ce", limit, "--json")
+        assert ended.code == code
+        assert json.loads(ended.out)["gate"] == {"max_ce": float(limit), "upper": upper, "passed": not code}
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            ("--classes a", "--classes must name at least two columns, with commas between; got a"),
+            ("--classes a,a", "--classes names column a twice"),
+            (
+                "--classes a,b --class-labels 1",
+                "--class-labels must name every column of --classes; got 1 lab",
+            ),
+            ("--classes a,b --class-labels 1,1", "--class-labels names label 1 twice"),
+            ("--classes a,b --class-labels x,y", "--class-labels x: column y holds numbers"),
+            ("--classes a,bb", "a.csv: no column bb (--classes); did you mean b?"),
+            ("--classes a,b --label b", "a.csv: --label and --classes both name column b"),
+            ("--classes a,t --label y", "a.csv: column t (--classes) holds text, not numbers"),
+            (
+                "--classes a,y --label t",
+                "a.csv: column t must hold labels of columns of --classes ('a', 'y')",
+            ),
+            (
+                "--classes a,b --score a",
+                "--classes names all scores: leave out --score, --pos-label and --by",
+            ),
+            ("--classes a,b --by t", "--classes names all scores: leave out --score, --pos-label and --by"),
+            (
+                "--classes a,b --bins 3",
+                "--classes needs single rows: leave out --grid, --cells, --bins and --cr",
+            ),
+            ("--classes a,b --groups b", "--groups b: is the score column; name what rows belong to"),
+            ("--top-label", "--top-label and --class-labels are for --classes: leave them out"),
+            ("--class-labels a,b", "--top-label and --class-labels are for --classes: leave them out"),
+            (
+                "a.cells --classes a,b",
+                "a.cells: a saved table has no single rows: name files with all columns",
+            ),
+            (
+                "off.csv --classes a,b",
+                "off.csv: probabilities must have rows that sum to 1; data row 2 sums to 0.",
+            ),
+            (
+                "out.csv --classes a,b",
+                "out.csv: probabilities must lie in [0, 1]; got 1.5 at data row 2 of colu",
+            ),
+            (
+                "out.csv --classes a,b --top-label",
+                "out.csv: probabilities must lie in [0, 1]; got 1.5 at data",
+            ),
+            ("kind.csv --classes a,b", "kind.csv: column y holds text, but numbers in a.csv"),
+        ],
+    )
+    def test_faults(self, run: Run, words: str, message: str) -> None:
+        Path("a.csv").write_text("y,a,b,t\n0,0.25,0.75,x\n1,1,0,x\n")
+        Path("off.csv").write_text("y,a,b\n0,0.25,0.75\n1,0.25,0.5\n")
+        Path("out.csv").write_text("y,a,b\n0,0.25,0.75\n1,1.5,0\n")
+        Path("kind.csv").write_text("y,a,b\nx,0.25,0.75\n")
+        calcore.CellTable().update([1], [0.5]).save("a.cells")
+        label = [] if "--label" in words else ["--label", "y"]
+        ended = run("certify", "a.csv", *words.split(), *label)
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err.startswith(f"calcore: {message}")
+
+
 @pytest.fixture
 def pair() -> Path:
     """Two files with the scores of two models: `new` is calibrated, `old` overconfident."""

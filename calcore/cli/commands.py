@@ -41,7 +41,7 @@ __all__ = ["app"]
 
 app = typer.Typer(
     help="Certified calibration error: how far a classifier's probabilities can be trusted.",
-    epilog="Exit codes: 0 done, 1 gate failed, 2 input or usage, 3 internal error, 130 interrupted.",
+    epilog="Exit codes: 0 done, 1 gate failed or alarm, 2 input or usage, 3 internal error, 130 interrupted.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -273,12 +273,12 @@ def test_what_is_said_of_two_models() -> None:
         "By the Brier score, no model is shown to be better, with 95% confidence.\n"
         "By the calibration error, new has the smaller one, with 95% confidence.\n"
         "\n"
-        "new minus old           lower    upper\n"
-        "  Brier score         -0.0010   0.0030  0.00123 in these rows\n"
-        "  calibration error   -0.1890  -0.0660\n"
-        "calibration error of    lower    upper\n"
-        "  new                  0.0112   0.0346\n"
-        "  old                  0.1000   0.2000\n"
+        "new minus old            lower     upper\n"
+        "  Brier score         -0.00100   0.00300  0.00123 in these rows\n"
+        "  calibration error   -0.18900  -0.06600\n"
+        "calibration error of     lower     upper\n"
+        "  new                  0.01123   0.03457\n"
+        "  old                  0.10000   0.20000\n"
         "\n"
         "Assumption  eta, the true rate by score, has total variation <= 1 (any monotone eta)\n"
         "Assumption  none\n"
@@ -297,7 +297,7 @@ def test_what_is_said_of_two_models() -> None:
 
 
 def test_what_a_monitor_says() -> None:
-    quiet = monitor_text(calcore.CalibrationMonitor(0.02, delta=0.1).update([0], [0.5]), n_new=1)
+    quiet = monitor_text(calcore.CalibrationMonitor(0.02, delta=0.1).update([0], [0.5]), n_new=1, width=200)
     assert quiet.splitlines()[0] == "No alarm after 1 row."
     assert "the calibration error for the next one is at most 0.02\n" in quiet
     assert "alarm at 10\n" in quiet

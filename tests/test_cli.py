@@ -875,7 +875,16 @@ class TestMonitor:
         assert run("monitor", "b.parquet", "bad.csv", "--state", "state").code == 2
         assert Path("state").read_bytes() == before
 
-    def test_nothing_is_added_if_nothing_can_be_said(self, job: Path) -> None:
+    def test_nothing_is_added_if_nothing_can_be_said(
+        self, job: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail() -> None:
+            raise OSError(28, "No space left on device", "standard output")
+
+        monkeypatch.setattr("calcore.cli.commands.flush", fail)
+        ended = run("monitor", "a.parquet", "--state", "state")
+        assert (ended.code, ended.err) == (2, "calcore: standard output: No space left on device\n")
+        assert not Path("state").exists()
         done = subprocess.run(
             ["sh", "-c", 'exec "$@" >/dev/full', "sh", *COMMAND, "monitor", "a.parquet", "--state", "state"],
             capture_output=True,

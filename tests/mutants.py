@@ -550,6 +550,8 @@ MONITOR = "calcore/monitor.py"
 MONITOR_TESTS = "tests/test_monitor.py"
 DRIFT = "calcore/drift.py"
 DRIFT_TESTS = "tests/test_drift.py"
+COMMANDS = "calcore/cli/commands.py"
+COMMAND_TESTS = "tests/test_cli.py"
 PLANNING = "calcore/planning.py"
 PLANNING_TESTS = "tests/test_planning.py"
 
@@ -760,6 +762,49 @@ MUTANTS += [
         DRIFT_TESTS,
     ),
     Mutant("drift: equal statistics do not count", DRIFT, ">= least", "> float(observed)", DRIFT_TESTS),
+    # the command
+    Mutant(
+        "command: a monitor with other parameters goes on",
+        COMMANDS,
+        "if wanted is not None and wanted != has:",
+        "if wanted is None and wanted != has:",
+        f"{COMMAND_TESTS}::TestMonitor",
+    ),
+    Mutant(
+        "command: a monitor is saved before anything is said",
+        COMMANDS,
+        "flush()  # saved",
+        "pass  # saved",
+        f"{COMMAND_TESTS}::TestMonitor",
+    ),
+    Mutant(
+        "command: drift passes at its level",
+        COMMANDS,
+        "found.p_value > alpha",
+        "found.p_value >= alpha",
+        f"{COMMAND_TESTS}::TestDrift",
+    ),
+    Mutant(
+        "command: models swapped",
+        COMMANDS,
+        "found_in(given.labels, given.scores, given.others,",
+        "found_in(given.labels, given.others, given.scores,",
+        f"{COMMAND_TESTS}::TestCompare",
+    ),
+    Mutant(
+        "command: a gate for the first class only",
+        COMMANDS,
+        "max(c.upper for c in (*pooled, *ends.values()))",
+        "next(c.upper for c in (*pooled, *ends.values()))",
+        f"{COMMAND_TESTS}::TestClasses",
+    ),
+    Mutant(
+        "report: differences rounded to the nearest",
+        "calcore/report/pairs.py",
+        "_rounded(interval.upper, digits, ROUND_CEILING)",
+        'f"{interval.upper:.{digits}f}"',
+        "tests/test_report.py",
+    ),
 ]
 
 

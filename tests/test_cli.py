@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -425,6 +425,515 @@ class TestTables:
         )
 
 
+class TestClasses:
+    COLUMNS = ("p_cat", "p_dog", "p_cow")
+    WORDS = ("certify", "*.parquet", "--classes", "p_cat,p_dog,p_cow", "--label", "y")
+
+    @pytest.fixture
+    def animals(self) -> tuple[Any, Any]:
+        """Two files of a calibrated classifier, labels by number; and what is in them."""
+        rng = np.random.default_rng(SEED)
+        p = rng.dirichlet([1.0, 2.0, 3.0], 3000)
+        y = (rng.random((3000, 1)) > p.cumsum(axis=1)[:, :2]).sum(axis=1)
+        rows = pa.table(
+            {"y": y, "animal": np.array(["cat", "dog", "cow"])[y].tolist(), "who": np.arange(3000) // 3}
+            | {name: p[:, j] for j, name in enumerate(self.COLUMNS)}
+        )
+        parquet.write_table(rows.slice(0, 1100), "a.parquet")
+        parquet.write_table(rows.slice(1100), "b.parquet")
+        return y, p
+
+    @pytest.mark.parametrize(
+        ("words", "options"),
+        [
+            ("", {}),
+            ("--groups who --seed 7 --delta 0.1", {"groups": np.arange(3000) // 3, "rng": 7, "delta": 0.1}),
+            (
+                "--method plugin --lipschitz 2 --side upper",
+                {"method": "plugin", "lipschitz": 2, "side": "upper"},
+            ),
+            ("--method tv --n-folds 3", {"method": "tv", "n_folds": 3}),
+        ],
+    )
+    def test_gives_the_numbers_of_python(
+        self, animals: tuple[Any, Any], run: Run, words: str, options: dict[str, Any]
+    ) -> None:
+        options = {"rng": 0} | options
+        ended = run(*self.WORDS, *words.split(), "--json")
+        assert (ended.code, ended.err) == (0, "")
+        given = json.loads(ended.out)
+        expected = calcore.certify_classwise(*animals, **options)
+        assert [part["name"] for part in given["certificates"]] == list(self.COLUMNS)
+        for part, certificate in zip(given["certificates"], expected.values(), strict=True):
+            assert part.pop("name") in self.COLUMNS
+            assert part == json.loads(json.dumps(certificate.to_dict()))
+        assert expected.mean is not None
+        assert given["mean"] == expected.mean.to_dict()
+        groups = "who" if "groups" in options else None
+        assert given["columns"] == {"label": "y", "classes": list(self.COLUMNS), "groups": groups}
+        top = json.loads(run(*self.WORDS, *words.split(), "--json", "--top-label").out)
+        certificate = calcore.certify_top_label(*animals, **options).to_dict()
+        assert {key: top[key] for key in certificate} == json.loads(json.dumps(certificate))
+        assert top["columns"] == given["columns"]
+
+    def test_the_first_choice_streams(
+        self, animals: tuple[Any, Any], run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        words = [*self.WORDS, "--top-label", "--json"]
+        cells = json.loads(run(*words, "--cells", "500", "--bins", "3").out)
+        confidence, right = animals[1].max(axis=1), animals[1].argmax(axis=1) == animals[0]
+        expected = calcore.certify(calcore.CellTable(500).update(right, confidence), rng=0)
+        assert (cells["upper"], cells["n_positive"]) == (expected.upper, right.sum())
+        assert sum(part["rows"] for part in cells["bins"]) == 3000
+        monkeypatch.setattr("calcore.files.intake.HELD_ROWS", 1000)
+        assert json.loads(run(*words).out)["table"].endswith(" cells")
+
+    def test_labels_by_name(self, animals: tuple[Any, Any], run: Run) -> None:
+        numbers = json.loads(run(*self.WORDS, "--json").out)
+        words = [*self.WORDS[:-1], "animal", "--json"]
+        assert run(*words).err == (
+            "calcore: a.parquet: column animal must hold labels of columns of --classes ('p_cat', 'p_dog', "
+            f"'p_cow'); got {['cat', 'dog', 'cow'][animals[0][0]]!r} at data row 1 (and at least 1099 more)\n"
+        )
+        named = json.loads(run(*words, "--class-labels", "cat, dog, cow").out)
+        assert [part["name"] for part in named["certificates"]] == ["cat", "dog", "cow"]
+        for ours, theirs in zip(named["certificates"], numbers["certificates"], strict=True):
+            assert ours["upper"] == theirs["upper"]
+        Path("a.csv").write_text("dog,cat,y\n0.25,0.75,cat\n1,0,dog\n0.5,0.5,cat\n")
+        given = json.loads(run("certify", "a.csv", "--classes", "cat,dog", "--json").out)
+        assert [(part["name"], part["n_positive"]) for part in given["certificates"]] == [
+            ("cat", 2),
+            ("dog", 1),
+        ]
+
+    def test_labels_from_1(self, run: Run) -> None:
+        Path("a.csv").write_text("y,a,b\n1,0.25,0.75\n2,1,0\n")
+        ended = run("certify", "a.csv", "--classes", "a,b")
+        assert ended.err.endswith("got 2 at data row 2: for labels 1 to 2 give --class-labels 1,2\n")
+        given = json.loads(run("certify", "a.csv", "--classes", "a,b", "--class-labels", "1,2", "--json").out)
+        assert [part["name"] for part in given["certificates"]] == [1, 2]
+
+    def test_text(self, animals: tuple[Any, Any], run: Run) -> None:
+        out = run(*self.WORDS, "--groups", "who").out
+        assert out.startswith("The calibration error of every class, with 95% confidence for all of these ")
+        assert out.count("one random row was kept of each group: 1000 of 3000 rows") == 1
+        assert "\n\nData: 2 files, label y, classes p_cat, p_dog, p_cow, groups who\n" in out
+        assert "Data        2 files, label y, first choice of p_cat, p_dog, p_cow\n" in (
+            run(*self.WORDS, "--top-label").out
+        )
+
+    @pytest.mark.parametrize(("limit", "code"), [("0.5", 0), ("0.01", 1)])
+    def test_gate(self, animals: tuple[Any, Any], run: Run, limit: str, code: int) -> None:
+        upper = max(c.upper for c in calcore.certify_classwise(*animals, side="upper", rng=0).values())
+        ended = run(*self.WORDS, "--max-ce", limit, "--json")
+        assert ended.code == code
+        assert json.loads(ended.out)["gate"] == {"max_ce": float(limit), "upper": upper, "passed": not code}
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            ("--classes a", "--classes must name at least two columns, with commas between; got a"),
+            ("--classes a,a", "--classes names column a twice"),
+            (
+                "--classes a,b --class-labels 1",
+                "--class-labels must name every column of --classes; got 1 lab",
+            ),
+            ("--classes a,b --class-labels 1,1", "--class-labels names label 1 twice"),
+            ("--classes a,b --class-labels x,y", "--class-labels x: column y holds numbers"),
+            ("--classes a,bb", "a.csv: no column bb (--classes); did you mean b?"),
+            ("--classes a,b --label b", "a.csv: --label and --classes both name column b"),
+            ("--classes a,t --label y", "a.csv: column t (--classes) holds text, not numbers"),
+            (
+                "--classes a,y --label t",
+                "a.csv: column t must hold labels of columns of --classes ('a', 'y')",
+            ),
+            (
+                "--classes a,b --score a",
+                "--classes names all scores: leave out --score, --pos-label and --by",
+            ),
+            ("--classes a,b --by t", "--classes names all scores: leave out --score, --pos-label and --by"),
+            (
+                "--classes a,b --bins 3",
+                "--classes needs single rows: leave out --grid, --cells, --bins and --cr",
+            ),
+            ("--classes a,b --groups b", "--groups b: is the score column; name what rows belong to"),
+            ("--top-label", "--top-label and --class-labels are for --classes: leave them out"),
+            ("--class-labels a,b", "--top-label and --class-labels are for --classes: leave them out"),
+            (
+                "a.cells --classes a,b",
+                "a.cells: a saved table has no single rows: name files with all columns",
+            ),
+            (
+                "off.csv --classes a,b",
+                "off.csv: probabilities must have rows that sum to 1; data row 2 sums to 0.",
+            ),
+            (
+                "out.csv --classes a,b",
+                "out.csv: probabilities must lie in [0, 1]; got 1.5 at data row 2 of colu",
+            ),
+            (
+                "out.csv --classes a,b --top-label",
+                "out.csv: probabilities must lie in [0, 1]; got 1.5 at data",
+            ),
+            ("kind.csv --classes a,b", "kind.csv: column y holds text, but numbers in a.csv"),
+        ],
+    )
+    def test_faults(self, run: Run, words: str, message: str) -> None:
+        Path("a.csv").write_text("y,a,b,t\n0,0.25,0.75,x\n1,1,0,x\n")
+        Path("off.csv").write_text("y,a,b\n0,0.25,0.75\n1,0.25,0.5\n")
+        Path("out.csv").write_text("y,a,b\n0,0.25,0.75\n1,1.5,0\n")
+        Path("kind.csv").write_text("y,a,b\nx,0.25,0.75\n")
+        calcore.CellTable().update([1], [0.5]).save("a.cells")
+        label = [] if "--label" in words else ["--label", "y"]
+        ended = run("certify", "a.csv", *words.split(), *label)
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err.startswith(f"calcore: {message}")
+
+
+@pytest.fixture
+def pair() -> Path:
+    """Two files with the scores of two models: `new` is calibrated, `old` overconfident."""
+    labels, old = simulate.rows(4000, shape="square", seed=SEED)
+    rows = pa.table({"late": labels, "old": old, "new": old**2, "who": np.arange(4000) // 2})
+    parquet.write_table(rows.slice(0, 1500), "a.parquet")
+    parquet.write_table(rows.slice(1500), "b.parquet")
+    return Path()
+
+
+class TestCompare:
+    WORDS = ("compare", "*.parquet", "--score", "new", "--versus", "old", "--label", "late")
+
+    @pytest.mark.parametrize(
+        ("words", "options"),
+        [
+            ("", {}),
+            ("--groups who --seed 7 --delta 0.1", {"groups": np.arange(4000) // 2, "rng": 7, "delta": 0.1}),
+            ("--method tv --n-folds 3 --seed 2", {"method": "tv", "n_folds": 3, "rng": 2}),
+            ("--method plugin --lipschitz 2", {"method": "plugin", "lipschitz": 2}),
+            ("--variation 2 --perturbed 0.25", {"variation": 2, "perturbed": 0.25}),
+        ],
+    )
+    def test_gives_the_numbers_of_python(
+        self, pair: Path, run: Run, words: str, options: dict[str, Any]
+    ) -> None:
+        labels, old = simulate.rows(4000, shape="square", seed=SEED)
+        expected = calcore.compare(labels, old**2, old, **({"rng": 0} | options)).to_dict()
+        ended = run(*self.WORDS, *words.split(), "--json")
+        assert (ended.code, ended.err) == (0, "")
+        given = json.loads(ended.out)
+        assert {key: given[key] for key in expected} == json.loads(json.dumps(expected))
+        assert given["files"] == ["a.parquet", "b.parquet"]
+        groups = "who" if "groups" in options else None
+        assert given["columns"] == {"label": "late", "score": "new", "versus": "old", "groups": groups}
+        assert given["gate"] is None
+
+    def test_text_says_who_is_better(self, pair: Path, run: Run) -> None:
+        out = run(*self.WORDS, "--groups", "who").out
+        lines = out.splitlines()
+        assert lines[:2] == [
+            "By the Brier score, new is better, with 95% confidence.",
+            "By the calibration error, new has the smaller one, with 95% confidence.",
+        ]
+        assert "Groups      one random row of each: 2,000 of 4,000 rows" in lines
+        assert "Data        2 files, label late, score new, versus old, groups who" in lines
+        assert "Warning" not in out
+        swapped = run("compare", "*.parquet", "--score=old", "--versus=new", "--label=late").out
+        assert swapped.splitlines()[:2] == lines[:2]
+
+    def test_text_where_nothing_shows(self, run: Run) -> None:
+        labels, scores = simulate.rows(500, seed=SEED)
+        parquet.write_table(pa.table({"y": labels, "a": scores, "b": scores}), "a.parquet")
+        assert run("compare", "a.parquet", "--score", "a", "--versus", "b").out.startswith(
+            "By the Brier score, no model is shown to be better, with 95% confidence.\n"
+            "By the calibration error, no difference is shown, with 95% confidence.\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("score", "versus", "limit", "code"),
+        [("new", "old", "0", 0), ("old", "new", "0", 1), ("old", "new", "0.9", 0), ("new", "old", "-0.9", 1)],
+    )
+    def test_gate(self, pair: Path, run: Run, score: str, versus: str, limit: str, code: int) -> None:
+        words = ["compare", "*.parquet", "--label", "late", "--score", score, "--versus", versus]
+        ended = run(*words, "--max-brier", limit)
+        assert (ended.code, ended.err) == (code, "")
+        assert f"\n\nGate {'failed' if code else 'passed'}: the upper end " in ended.out
+        ended = run(*words, "--max-brier", limit, "--json")
+        given = json.loads(ended.out)
+        upper = given["brier_difference"]["upper"]
+        assert ended.code == code
+        assert given["gate"] == {"max_brier": float(limit), "upper": upper, "passed": not code}
+
+    def test_the_label_is_the_column_that_is_left(self, run: Run) -> None:
+        Path("a.csv").write_text("a,late,b\n0,yes,1\n0.5,no,0.25\n1,yes,0\n")
+        words = ["compare", "a.csv", "--score", "a", "--versus", "b", "--json"]
+        given = json.loads(run(*words, "--pos-label", "yes").out)
+        assert (given["columns"]["label"], given["a"]["n_positive"]) == ("late", 2)
+        assert given["mean_brier_difference"] == pytest.approx((1 + 0.25 + 0 - 0 - 0.0625 - 1) / 3, abs=1e-15)
+        assert run(*words).err.startswith("calcore: a.csv: column late holds text (yes, no): say which label")
+
+    def test_two_kinds_of_floats(self, run: Run) -> None:
+        """What is a rounding error in float32 stays one beside another file's float64."""
+        for name, kind in (("a", np.float32), ("b", np.float64)):
+            np.savez(
+                f"{name}.npz", y=np.array([0, 1]), p=np.array([0.25, 0.5]), q=np.array([0, 1.0000005], kind)
+            )
+        ended = run("compare", "a.npz", "--score", "p", "--versus", "q", "--json")
+        assert json.loads(ended.out)["b"]["n_clipped"] == 1
+        ended = run("compare", "*.npz", "--score", "p", "--versus", "q")
+        assert ended.err == "calcore: b.npz: column q must lie in [0, 1]; got 1.0000005 at data row 2\n"
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            ("--score new --versus new", "--score and --versus both name column new"),
+            ("--score new --versus od", "a.parquet: no column od (--versus); did you mean old?"),
+            ("--score nw --versus old", "a.parquet: no column nw (--score); did you mean new?"),
+            (
+                "--score new --versus old --label lat",
+                "a.parquet: no column lat (--label); did you mean late?",
+            ),
+            ("--score new --versus old --label old", "a.parquet: --label and --versus both name column old"),
+            ("--score new --versus old --label new", "a.parquet: --label and --score both name column new"),
+            ("--score new --versus old --label late --groups old", "--groups old: is the score column; name"),
+            (
+                "--score new --versus old --label late --groups wo",
+                "a.parquet: no column wo (--groups); did you",
+            ),
+            (
+                "--score new --versus who --label late",
+                "a.parquet: column who must lie in [0, 1]; got 2 at data",
+            ),
+            ("--score new --versus old --label late --delta 2", "--delta must lie strictly between 0 and 1;"),
+            ("--score new --versus old --method nw", "--lipschitz or --perturbed must be given: --method nw"),
+            (
+                "--score new --versus old --n-folds 3",
+                "--n-folds is for --method tv and nw-folds: leave it out",
+            ),
+            ("--score new --versus old --max-brier nan", "--max-brier must lie in [-1, 1]; got nan"),
+            ("a.cells --score new --versus old", "a.cells: a saved table has no single rows: name files"),
+        ],
+    )
+    def test_faults(self, pair: Path, run: Run, words: str, message: str) -> None:
+        calcore.CellTable().update([1], [0.5]).save("a.cells")
+        ended = run("compare", "a.parquet", *words.split())
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err.startswith(f"calcore: {message}")
+
+    def test_the_message_completes_the_command(self, pair: Path, run: Run) -> None:
+        assert run("compare", "a.parquet", "--score", "new", "--versus", "old").err.endswith(
+            "Name it, for example\n  calcore compare a.parquet --score new --versus old --label late\n"
+        )
+
+    def test_a_fault_of_the_second_score_is_located(self, run: Run) -> None:
+        Path("a.csv").write_text("y,a,b\n0,0.1,0.2\n1,0.3,0.4\n")
+        Path("b.csv").write_text("y,a,b\n0,0.1,0.2\n1,0.3,1.4\n")
+        Path("c.csv").write_text("y,a,b\n0,0.1,0.2\n1,0.3,\n")
+        words = ["--score", "a", "--versus", "b"]
+        assert run("compare", "a.csv", "b.csv", *words).err == (
+            "calcore: b.csv: column b must lie in [0, 1]; got 1.4 at data row 2\n"
+        )
+        assert run("compare", "a.csv", "c.csv", *words).err == (
+            "calcore: c.csv: column b has a missing value at data row 2\n"
+        )
+        Path("d.csv").write_text("y,a,b\n")
+        assert run("compare", "d.csv", *words).err == "calcore: d.csv: no rows\n"
+
+
+class TestDrift:
+    @pytest.fixture
+    def tables(self, job: Path, run: Run) -> None:
+        for name in "ab":
+            run("table", "build", f"{name}.parquet", "-o", f"{name}.cells")
+        simulate_words = "simulate -o c.parquet --rows 2000 --shape square --seed 3"
+        run(*simulate_words.split())
+        run("table", "build", "c.parquet", "-o", "c.cells")
+
+    def test_gives_the_numbers_of_python(self, tables: None, run: Run) -> None:
+        a, b, c = (calcore.CellTable.load(f"{name}.cells") for name in "abc")
+        expected = calcore.drift_test(a, b, n_draws=999, rng=7).to_dict()
+        ended = run("drift", "a.cells", "b.cells", "--json", "--draws", "999", "--seed", "7")
+        assert (ended.code, ended.err) == (0, "")
+        assert json.loads(ended.out) == expected | {
+            "files_before": ["a.cells"],
+            "files_after": ["b.cells"],
+            "gate": None,
+        }
+        given = json.loads(run("drift", "[ab].cells", "c.cells", "--json").out)
+        assert given["files_before"] == ["a.cells", "b.cells"]
+        assert given["p_value"] == calcore.drift_test(a.merge(b), c).p_value == 0.0002
+
+    @pytest.mark.parametrize(
+        ("tables_of", "alpha", "code"), [("a b", "0.0002", 0), ("a c", "0.0002", 1), ("a c", "0.5", 1)]
+    )
+    def test_gate(self, tables: None, run: Run, tables_of: str, alpha: str, code: int) -> None:
+        files = [f"{name}.cells" for name in tables_of.split()]
+        ended = run("drift", *files, "--alpha", alpha)
+        assert (ended.code, ended.err) == (code, "")
+        assert ended.out.startswith("Had nothing changed, two tables would differ as much as these with ")
+        assert f"\n\nGate {'failed' if code else 'passed'}: the p-value " in ended.out
+        assert "Before      a.cells\n" in ended.out
+        ended = run("drift", *files, "--alpha", alpha, "--json")
+        given = json.loads(ended.out)
+        assert ended.code == code
+        assert given["gate"] == {"alpha": float(alpha), "p_value": given["p_value"], "passed": not code}
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            ("a.cells a.cells", "a.cells: given twice; its rows would count twice"),
+            ("*.cells b.cells", "b.cells: given twice; its rows would count twice"),
+            ("a.cells none", "none: no such file"),
+            ("a.cells b.parquet", "b.parquet: not a table; make one with 'calcore table build b.parquet -o"),
+            ("a.cells empty", "empty: no rows"),
+            ("empty a.cells", "empty: no rows"),
+            (
+                "a.cells grid",
+                "grid: must have the same grid; got 9 sqrt cells for 100,800 linear cells in a.",
+            ),
+            ("a.cells b.cells --alpha 0", "--alpha must lie strictly between 0 and 1; got 0.0"),
+            ("a.cells b.cells --alpha nan", "--alpha must lie strictly between 0 and 1; got nan"),
+            (
+                "a.cells b.cells --alpha 0.0001",
+                "--alpha 0.0001 is never reached with 9,999 draws: needed are",
+            ),
+            (
+                "a.cells b.cells --alpha 0.1 --draws 9",
+                "--alpha 0.1 is never reached with 9 draws: needed are ",
+            ),
+        ],
+    )
+    def test_faults(self, tables: None, run: Run, words: str, message: str) -> None:
+        calcore.CellTable().save("empty")
+        calcore.CellTable(9, "sqrt").update([1], [0.5]).save("grid")
+        ended = run("drift", *words.split())
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err.startswith(f"calcore: {message}")
+
+    def test_the_draws_that_are_named_suffice(self, tables: None, run: Run) -> None:
+        words = ["drift", "a.cells", "c.cells", "--alpha", "0.1", "--draws"]
+        assert run(*words, "18").err.endswith("needed are --draws 19\n")
+        assert run(*words, "19").code == 1
+
+
+class TestMonitor:
+    def test_goes_on_where_it_stopped(self, job: Path, run: Run) -> None:
+        labels, scores = simulate.rows(4000, seed=SEED)
+        expected = calcore.CalibrationMonitor(0.01, delta=0.2).update(labels, scores)
+        words = ["--state", "state", "--json"]
+        ended = run("monitor", "a.parquet", *words, "--max-ce", "0.01", "--delta", "0.2")
+        assert (ended.code, ended.err) == (0, "")
+        assert (json.loads(ended.out)["n"], json.loads(ended.out)["n_new"]) == (1500, 1500)
+        ended = run("monitor", "b.parquet", *words, "--delta", "0.2")  # the same again is no change
+        assert json.loads(ended.out) == expected.to_dict() | {
+            "n_new": 2500,
+            "state": "state",
+            "files": ["b.parquet"],
+            "columns": {"label": "late", "score": "p"},
+            "population": "",
+        }
+        expected.save("expected")
+        assert Path("state").read_bytes() == Path("expected").read_bytes()
+        run("monitor", "*.parquet", "--state", "at_once", "--max-ce", "0.01", "--delta", "0.2")
+        assert Path("at_once").read_bytes() == Path("expected").read_bytes()
+
+    def test_order_is_that_of_the_files(self, job: Path, run: Run) -> None:
+        labels, scores = simulate.rows(4000, seed=SEED)
+        run("monitor", "b.parquet", "a.parquet", "--state", "state")
+        calcore.CalibrationMonitor().update(np.roll(labels, -1500), np.roll(scores, -1500)).save("expected")
+        assert Path("state").read_bytes() == Path("expected").read_bytes()
+
+    def test_an_alarm_has_code_1_and_stays(self, run: Run) -> None:
+        Path("a.csv").write_text("y,p\n" + "1,0.5\n" * 100)
+        at = calcore.CalibrationMonitor().update([1] * 100, [0.5] * 100).alarm_at
+        for words in (["a.csv"], []):
+            ended = run("monitor", *words, "--state", "state")
+            assert (ended.code, ended.err) == (1, "")
+            assert ended.out.startswith(
+                f"Alarm: after {at} rows the evidence reached what a calibrated model"
+            )
+        before = Path("state").read_bytes()
+        ended = run("monitor", "--state", "state", "--json")
+        assert (ended.code, json.loads(ended.out)["alarm"]) == (1, True)
+        assert Path("state").read_bytes() == before
+
+    def test_text(self, job: Path, run: Run) -> None:
+        run("monitor", "a.parquet", "--state", "state")
+        lines = run("monitor", "b.parquet", "--state", "state").out.splitlines()
+        assert lines[0] == "No alarm after 4,000 rows."
+        assert "Rows        4,000, of which 2,500 new" in lines
+        assert "Data        b.parquet, label late, score p" in lines
+        assert "Rows        4,000" in run("monitor", "--state", "state").out.splitlines()
+
+    def test_nothing_is_added_if_a_row_is_refused(self, job: Path, run: Run) -> None:
+        Path("bad.csv").write_text("late,p\n1,0.5\n0,1.5\n")
+        for files in (["bad.csv"], ["a.parquet", "bad.csv"]):
+            ended = run("monitor", *files, "--state", "state")
+            assert ended == (2, "", "calcore: bad.csv: column p must lie in [0, 1]; got 1.5 at data row 2\n")
+            assert not Path("state").exists()
+        run("monitor", "a.parquet", "--state", "state")
+        before = Path("state").read_bytes()
+        assert run("monitor", "b.parquet", "bad.csv", "--state", "state").code == 2
+        assert Path("state").read_bytes() == before
+
+    def test_nothing_is_added_if_nothing_can_be_said(
+        self, job: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail() -> None:
+            raise OSError(28, "No space left on device", "standard output")
+
+        monkeypatch.setattr("calcore.cli.commands.flush", fail)
+        ended = run("monitor", "a.parquet", "--state", "state")
+        assert (ended.code, ended.err) == (2, "calcore: standard output: No space left on device\n")
+        assert not Path("state").exists()
+        done = subprocess.run(
+            ["sh", "-c", 'exec "$@" >/dev/full', "sh", *COMMAND, "monitor", "a.parquet", "--state", "state"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (2, "calcore: standard output: No space left on device\n")
+        assert not Path("state").exists()
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (
+                "--delta 0.01",
+                "state: began with --delta 0.05; got 0.01: leave it out, or name another --state",
+            ),
+            ("--max-ce 0.1", "state: began with --max-ce 0; got 0.1: leave it out, or name another --state"),
+            ("--state other", "other: no such file; give rows to begin with"),
+            ("--label y", "--label, --score and --pos-label are for rows: leave them out, or name a FILE"),
+            ("a.parquet --state new --delta 2", "--delta must lie strictly between 0 and 1; got 2.0"),
+            ("a.parquet --state new --max-ce 1", "--max-ce must be below 1; got 1.0"),
+            ("a.parquet --state a.parquet", "a.parquet: is also an input; name another output"),
+            ("a.parquet --state b.parquet", "b.parquet: is not a calcore monitor file"),
+            ("a.parquet --state cut", "cut: is not a calcore monitor file"),
+            ("a.parquet --state next", "next: has version 2 of the calcore monitor format; known: 1"),
+            ("a.parquet --state other_n", "other_n: is damaged: the checksum does not match"),
+            ("a.parquet --state no/state", "no/state: no such directory"),
+            ("a.parquet --state .", ".: is a directory; name a file to write"),
+            ("a.parquet --score q", "a.parquet: no column q (--score); it has late, p"),
+            ("a.cells", "a.cells: a saved table has no single rows, and no order of them"),
+            ("empty.csv", "empty.csv: no rows"),
+            ("none", "none: no such file"),
+        ],
+    )
+    def test_faults(self, job: Path, run: Run, words: str, message: str) -> None:
+        calcore.CalibrationMonitor().save("state")
+        text = Path("state").read_text()
+        Path("cut").write_text(text[:1000])
+        Path("next").write_text(text.replace('"version": 1', '"version": 2'))
+        Path("other_n").write_text(text.replace('"n": 0', '"n": 5'))
+        Path("empty.csv").write_text("late,p\n")
+        calcore.CellTable().update([1], [0.5]).save("a.cells")
+        there = {path: path.read_bytes() for path in Path().iterdir()}
+        ended = run("monitor", "--state", "state", *words.split())
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err.startswith(f"calcore: {message}")
+        assert {path: path.read_bytes() for path in Path().iterdir()} == there
+
+
 class TestSimulate:
     @pytest.mark.parametrize("suffix", ["parquet", "csv", "npz", "arrow"])
     def test_writes_the_rows_of_the_module(self, run: Run, suffix: str) -> None:
@@ -720,6 +1229,14 @@ class TestTerminal:
         plain = in_a_terminal("certify", "a.parquet", "--max-ce", "0.5", NO_COLOR="1")
         assert "\x1b[1;32m" not in plain
         assert "Gate passed" in plain
+
+    def test_emphasis_of_what_changed(self, job: Path) -> None:
+        words = ("monitor", "a.parquet", "--state", "state")
+        assert "\x1b[1;32mNo alarm after 1,500 rows." in in_a_terminal(*words)
+        assert "\x1b" not in in_a_terminal(*words[:1], *words[2:], NO_COLOR="1", TERM="dumb")
+        for name in "ab":
+            assert shell("table", "build", f"{name}.parquet", "-o", f"{name}.cells").code == 0
+        assert "\x1b[1mHad nothing changed" in in_a_terminal("drift", "a.cells", "b.cells")
 
     def test_text_is_as_wide_as_the_terminal(self, job: Path) -> None:
         text = in_a_terminal("certify", "a.parquet", columns=50, NO_COLOR="1", TERM="dumb")

@@ -18,7 +18,9 @@ from calcore.report import (
     summary_text,
     table_text,
 )
-from calcore.results import Certificate
+from calcore.report.changes import monitor_text
+from calcore.report.pairs import comparison_text
+from calcore.results import Certificate, Comparison, Interval
 
 SEED = 20240613
 
@@ -232,3 +234,78 @@ def test_the_summary_of_a_table() -> None:
     assert "Warning     cells are too wide for these scores" in summary_text(
         calcore.CellTable(100).update(rare > 0.01, rare)
     )
+
+
+differences = st.tuples(st.floats(-1.0, 1.0), st.floats(-1.0, 1.0)).map(sorted)
+
+
+@given(brier=differences, error=differences)
+def test_differences_are_rounded_outwards_and_keep_their_sign(brier: list[float], error: list[float]) -> None:
+    first, second = Interval(*brier), Interval(*error)
+    each = certificate(delta=0.025)
+    text = comparison_text(Comparison(second, first, 0.0, 0.05, 900, 0, each, each), width=200)
+    verdicts = text.splitlines()[:2]
+    for name, interval, verdict, shown in (
+        ("Brier score", first, verdicts[0], "better"),
+        ("calibration error", second, verdicts[1], "smaller"),
+    ):
+        (line,) = [line for line in text.splitlines() if line.startswith(f"  {name} ")]
+        low, high = (Decimal(word) for word in line.removeprefix(f"  {name}").split()[:2])
+        assert low <= Decimal(repr(interval.lower))
+        assert high >= Decimal(repr(interval.upper))
+        assert high - low <= Decimal(repr(interval.upper)) - Decimal(repr(interval.lower)) + Decimal("0.0002")
+        model = "a" if interval.upper < 0.0 else "b" if interval.lower > 0.0 else None
+        assert (f", {model} " in verdict and shown in verdict) if model else ", no " in verdict
+        if interval.upper <= -1e-9:
+            assert high < 0
+        if interval.lower >= 1e-9:
+            assert low > 0
+
+
+def test_what_is_said_of_two_models() -> None:
+    a = certificate(delta=0.025, warnings=("all labels are 1",))
+    b = certificate(delta=0.025, lower=0.1, upper=0.2, assumption="none")
+    found = Comparison(Interval(-0.189, -0.066), Interval(-0.001, 0.003), 0.00123, 0.05, 900, 100, a, b)
+    text = comparison_text(found, names=("new", "old"), population="visitors of May", data="a.csv")
+    assert text == (
+        "Population: visitors of May\n"
+        "\n"
+        "By the Brier score, no model is shown to be better, with 95% confidence.\n"
+        "By the calibration error, new has the smaller one, with 95% confidence.\n"
+        "\n"
+        "new minus old            lower     upper\n"
+        "  Brier score         -0.00100   0.00300  0.00123 in these rows\n"
+        "  calibration error   -0.18900  -0.06600\n"
+        "calibration error of     lower     upper\n"
+        "  new                  0.01123   0.03457\n"
+        "  old                  0.10000   0.20000\n"
+        "\n"
+        "Assumption  eta, the true rate by score, has total variation <= 1 (any monotone eta)\n"
+        "Assumption  none\n"
+        "Confidence  95% for each difference, 90% for both together; 97.5% for each model's\n"
+        "            calibration error\n"
+        "Rows        900, of which 38,897 positive\n"
+        "Groups      one random row of each: 900 of 1,000 rows\n"
+        "Data        a.csv\n"
+        "\n"
+        "Warning: new: all labels are 1\n"
+        "\n"
+        "How to read it: a difference below 0 is in favour of new. The Brier score counts\n"
+        "calibration and sharpness together, and its difference needs no assumption. Both hold if\n"
+        "rows are independent of each other."
+    )
+
+
+def test_what_a_monitor_says() -> None:
+    quiet = monitor_text(calcore.CalibrationMonitor(0.02, delta=0.1).update([0], [0.5]), n_new=1, width=200)
+    assert quiet.splitlines()[0] == "No alarm after 1 row."
+    assert "the calibration error for the next one is at most 0.02\n" in quiet
+    assert "alarm at 10\n" in quiet
+    loud = calcore.CalibrationMonitor(0.02).update([1] * 2000, [0.5] * 2000)
+    text = monitor_text(loud, width=200)
+    assert text.startswith(
+        f"Alarm: after {loud.alarm_at} rows the evidence reached what a model with a calibration error of at "
+        "most 0.02 ever reaches with probability at most 0.05."
+    )
+    (line,) = [line for line in text.splitlines() if line.startswith("Lower bound ")]
+    assert Decimal(line.split()[2]) <= Decimal(repr(loud.lower))

@@ -1,8 +1,8 @@
 """The command `calcore`.
 
-Exit codes: 0 done; 1 a gate failed; 2 the input or the command line is at fault; 3 calcore is; 130
-interrupted. What each command does is in `calcore.cli.commands`, which needs typer, rich and pyarrow: the
-extra ``cli``.
+Exit codes: 0 done; 1 a gate failed, or a monitor has raised its alarm; 2 the input or the command line is
+at fault; 3 calcore is; 130 interrupted. What each command does is in `calcore.cli.commands`, which needs
+typer, rich and pyarrow: the extra ``cli``.
 """
 
 from __future__ import annotations

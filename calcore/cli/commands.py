@@ -1,4 +1,4 @@
-"""What the commands do: certify, table build/merge/show, simulate.
+"""What the commands do: certify, compare, plan, table build/merge/show, drift, monitor, simulate.
 
 Only the command line itself is imported at once; numpy, numba and pyarrow wait until a command runs, so that
 ``calcore --version`` and ``--help`` answer quickly.
@@ -7,10 +7,12 @@ Only the command line itself is imported at once; numpy, numba and pyarrow wait 
 from __future__ import annotations
 
 import json
+import math
+import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -19,19 +21,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calcore import __version__
-from calcore.cli.process import DONE, FAILED, INTERNAL, complain, exit_codes, write
+from calcore.cli.process import DONE, FAILED, INTERNAL, complain, exit_codes, flush, write
 
 if TYPE_CHECKING:
-    from calcore.files.intake import GroupedRows, Intake
+    from calcore.files.intake import (
+        Classes,
+        GroupedRows,
+        Intake,
+        PairedRows,
+        Passed,
+        ProbabilityRows,
+    )
+    from calcore.monitor import CalibrationMonitor
     from calcore.reference import CrossCheck
-    from calcore.results import Certificate, CertificateSet
+    from calcore.results import Certificate, CertificateSet, Comparison
     from calcore.table import CellTable, ScoreTable
 
 __all__ = ["app"]
 
 app = typer.Typer(
     help="Certified calibration error: how far a classifier's probabilities can be trusted.",
-    epilog="Exit codes: 0 done, 1 gate failed, 2 input or usage, 3 internal error, 130 interrupted.",
+    epilog="Exit codes: 0 done, 1 gate failed or alarm, 2 input or usage, 3 internal error, 130 interrupted.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -81,6 +91,14 @@ Files = Annotated[
         show_default=False,
     ),
 ]
+Rows = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        help="Parquet, Arrow/Feather, CSV (.gz), NPY, NPZ; globs, directories.",
+        show_default=False,
+    ),
+]
 Tables = Annotated[
     list[str], typer.Argument(metavar="TABLE", help="Made by 'calcore table build'.", show_default=False)
 ]
@@ -101,7 +119,55 @@ Cells = Annotated[
     ),
 ]
 Threads = Annotated[int | None, typer.Option("--threads", help="Threads to use.", min=1, show_default=False)]
+Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        help="Name of the bound: auto, plugin, inversion, polynomials, tv, nw, nw-folds or buckets. auto "
+        "is the best of the first three that suit. tv, nw and nw-folds hold all rows in memory; nw, "
+        "nw-folds and buckets need --lipschitz or --perturbed, polynomials --perturbed.",
+    ),
+]
+Variation = Annotated[
+    float | None,
+    typer.Option(
+        "--variation",
+        help="Assume that the true rate, as a function of the score, has at most this total variation. "
+        "1 covers every monotone one, and is assumed if nothing else is.",
+        show_default=False,
+    ),
+]
+Lipschitz = Annotated[
+    float | None,
+    typer.Option(
+        "--lipschitz", help="Assume that the true rate has this Lipschitz constant.", show_default=False
+    ),
+]
+Perturbed = Annotated[
+    float | None,
+    typer.Option(
+        "--perturbed",
+        help="The scores were perturbed with the sech law of this width, and will be in use too.",
+        show_default=False,
+    ),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        help="Column of what rows belong to (patient, day, user): one random row of each is kept. "
+        "Holds all rows in memory.",
+        show_default=False,
+    ),
+]
+Folds = Annotated[
+    int | None,
+    typer.Option(
+        "--n-folds", help="Folds of the methods tv and nw-folds, default 5.", min=2, show_default=False
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of random splits and draws.", min=0)]
 Bins = Annotated[
     int,
     typer.Option(
@@ -148,47 +214,11 @@ def certify(
     score: Score = None,
     delta: Annotated[float, typer.Option("--delta", help="Probability that the interval misses.")] = 0.05,
     side: Annotated[Side, typer.Option("--side", help="Which ends of the interval to bound.")] = Side.BOTH,
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method",
-            help="Name of the bound: auto, plugin, inversion, polynomials, tv, nw, nw-folds or buckets. auto "
-            "is the best of the first three that suit. tv, nw and nw-folds hold all rows in memory; nw, "
-            "nw-folds and buckets need --lipschitz or --perturbed, polynomials --perturbed.",
-        ),
-    ] = "auto",
-    variation: Annotated[
-        float | None,
-        typer.Option(
-            "--variation",
-            help="Assume that the true rate, as a function of the score, has at most this total variation. "
-            "1 covers every monotone one, and is assumed if nothing else is.",
-            show_default=False,
-        ),
-    ] = None,
-    lipschitz: Annotated[
-        float | None,
-        typer.Option(
-            "--lipschitz", help="Assume that the true rate has this Lipschitz constant.", show_default=False
-        ),
-    ] = None,
-    perturbed: Annotated[
-        float | None,
-        typer.Option(
-            "--perturbed",
-            help="The scores were perturbed with the sech law of this width, and will be in use too.",
-            show_default=False,
-        ),
-    ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            "--groups",
-            help="Column of what rows belong to (patient, day, user): one random row of each is kept. "
-            "Holds all rows in memory.",
-            show_default=False,
-        ),
-    ] = None,
+    method: Method = "auto",
+    variation: Variation = None,
+    lipschitz: Lipschitz = None,
+    perturbed: Perturbed = None,
+    groups: Groups = None,
     by: Annotated[
         str | None,
         typer.Option(
@@ -198,22 +228,42 @@ def certify(
             show_default=False,
         ),
     ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            "--classes",
+            help="Columns of the probabilities of all classes, with commas between, in place of --score: "
+            "certify each class, at one --delta. Labels are numbers of columns, from 0, or names of columns. "
+            "Holds all rows in memory.",
+            show_default=False,
+        ),
+    ] = None,
+    class_labels: Annotated[
+        str | None,
+        typer.Option(
+            "--class-labels",
+            help="The label of each of --classes, if it is neither its number nor its name.",
+            show_default=False,
+        ),
+    ] = None,
+    top_label: Annotated[
+        bool,
+        typer.Option(
+            "--top-label",
+            help="With --classes: certify only the largest probability of each row, as that of being right.",
+        ),
+    ] = False,
     pos_label: PosLabel = None,
     max_ce: Annotated[
         float | None,
         typer.Option(
             "--max-ce",
-            help="Gate: exit code 1 if the one-sided upper bound at --delta is above this; with --by, any of "
-            "them.",
+            help="Gate: exit code 1 if the one-sided upper bound at --delta is above this; with --by or "
+            "--classes, any of them.",
             show_default=False,
         ),
     ] = None,
-    n_folds: Annotated[
-        int | None,
-        typer.Option(
-            "--n-folds", help="Folds of the methods tv and nw-folds, default 5.", min=2, show_default=False
-        ),
-    ] = None,
+    n_folds: Folds = None,
     cross_check: Annotated[
         bool,
         typer.Option(
@@ -228,7 +278,7 @@ def certify(
     bins: Bins = 0,
     as_json: Json = False,
     threads: Threads = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of random splits and draws.", min=0)] = 0,
+    seed: Seed = 0,
 ) -> int:
     """Certify the calibration error of the predictions in files.
 
@@ -238,18 +288,13 @@ def certify(
     """
     from calcore import certify as certify_rows
     from calcore.certificates import ROW_METHODS
-    from calcore.files.intake import in_words_of_the_command, take_in, take_in_groups
+    from calcore.files.intake import Classes, in_words_of_the_command, take_in, take_in_groups
     from calcore.files.paths import InputError
     from calcore.report.text import score_bins
 
     if max_ce is not None and not 0.0 <= max_ce <= 1.0:
         raise InputError(f"--max-ce must lie in [0, 1]; got {max_ce}")
-    options: dict[str, Any] = {"delta": delta, "method": method, "variation": variation}
-    options |= {"lipschitz": lipschitz, "perturbed": perturbed, "rng": seed}
-    if n_folds is not None:
-        if method not in _FOLDED:
-            raise InputError(f"--n-folds is for --method {' and '.join(_FOLDED)}: leave it out")
-        options["n_folds"] = n_folds
+    options = _options(delta, method, variation, lipschitz, perturbed, n_folds, seed)
     columns: dict[str, Any] = {"label": label, "score": score, "pos_label": pos_label}
 
     def bound(which: Side, *rows: Any) -> Certificate:
@@ -262,6 +307,20 @@ def certify(
     every_row = method in ROW_METHODS
     if every_row and (grid is not Grid.AUTO or cells is not None):
         raise InputError(f"--method {method} needs single rows: leave out --grid and --cells")
+    chosen = None
+    if classes is not None:
+        if score is not None or pos_label is not None or by is not None:
+            raise InputError("--classes names all scores: leave out --score, --pos-label and --by")
+        chosen = Classes.of(classes, class_labels)
+        if not top_label:
+            if grid is not Grid.AUTO or cells is not None or bins or cross_check:
+                raise InputError(
+                    "--classes needs single rows: leave out --grid, --cells, --bins and --cross-check, or "
+                    "give --top-label"
+                )
+            return _certify_classes(files, chosen, label, groups, options, side, max_ce, as_json)
+    elif top_label or class_labels is not None:
+        raise InputError("--top-label and --class-labels are for --classes: leave them out")
     if by is not None:
         if groups is not None or grid is not Grid.AUTO or cells is not None or bins or cross_check:
             raise InputError(
@@ -280,6 +339,7 @@ def certify(
                 n_cells=cells,
                 every_row=every_row,
                 n_threads=threads,
+                classes=chosen,
                 progress=progress,
             )
         table = given.table
@@ -290,7 +350,7 @@ def certify(
                 "--groups draws single rows: leave out --grid, --cells, --bins and --cross-check"
             )
         with _progress() as progress:
-            given = take_in_groups(files, groups, **columns, progress=progress)
+            given = take_in_groups(files, groups, **columns, classes=chosen, progress=progress)
         arguments = (given.labels, given.scores)
         options["groups"] = given.groups
 
@@ -302,7 +362,8 @@ def certify(
     listed = score_bins(table, bins) if bins and table is not None else []
     checked = second(table, delta) if second is not None and table is not None else None
     if as_json:
-        about = {"label": given.label, "score": given.score, "groups": groups}
+        scores = {"score": given.score} if chosen is None else {"classes": list(chosen.columns)}
+        about = {"label": given.label, **scores, "groups": groups}
         _write_json(
             certificate.to_dict()
             | {"files": list(given.files), "columns": about, "population": given.population, "gate": gate}
@@ -314,9 +375,9 @@ def certify(
 
         paragraphs = [
             certificate_text(
-                replace(certificate, warnings=tuple(map(in_words_of_the_command, certificate.warnings))),
+                _in_words(certificate),
                 population=given.population,
-                data=_data(given, groups),
+                data=_data(given, groups, "score" if chosen is None else "first choice of"),
                 bins=listed or None,
                 width=_width(),
             )
@@ -332,6 +393,27 @@ def certify(
         )
         return INTERNAL
     return FAILED if gate is not None and not gate["passed"] else DONE
+
+
+def _options(
+    delta: float,
+    method: str,
+    variation: float | None,
+    lipschitz: float | None,
+    perturbed: float | None,
+    n_folds: int | None,
+    seed: int,
+) -> dict[str, Any]:
+    """Arguments of `certify`, and of what hands them on to it."""
+    from calcore.files.paths import InputError
+
+    options: dict[str, Any] = {"delta": delta, "method": method, "variation": variation}
+    options |= {"lipschitz": lipschitz, "perturbed": perturbed, "rng": seed}
+    if n_folds is not None:
+        if method not in _FOLDED:
+            raise InputError(f"--n-folds is for --method {' and '.join(_FOLDED)}: leave it out")
+        options["n_folds"] = n_folds
+    return options
 
 
 def _certify_by(
@@ -363,15 +445,60 @@ def _certify_by(
         except ValueError as error:
             raise InputError(in_words_of_the_command(str(error))) from error
 
+    about = {"label": given.label, "score": given.score, "by": by}
+    return _show_set(bound, side, max_ce, as_json, given, about, by, _data(given, None))
+
+
+def _certify_classes(
+    files: list[str],
+    classes: Classes,
+    label: str | None,
+    groups: str | None,
+    options: dict[str, Any],
+    side: Side,
+    max_ce: float | None,
+    as_json: bool,
+) -> int:
+    """Certify every class against the rest."""
+    from calcore import certify_classwise
+    from calcore.files.intake import in_words_of_the_command, take_in_classes
+    from calcore.files.paths import InputError
+
+    with _progress() as progress:
+        given = take_in_classes(files, classes, label=label, groups=groups, progress=progress)
+
+    def bound(which: Side) -> CertificateSet:
+        try:
+            found = certify_classwise(
+                given.codes, given.matrix, groups=given.groups, side=which.value, **options
+            )
+        except ValueError as error:
+            raise InputError(in_words_of_the_command(str(error))) from error
+        return replace(found, certificates=dict(zip(given.names, found.values(), strict=True)))
+
+    about = {"label": given.label, "classes": list(classes.columns), "groups": groups}
+    return _show_set(bound, side, max_ce, as_json, given, about, "class", _data(given, groups, "classes"))
+
+
+def _show_set(
+    bound: Callable[[Side], CertificateSet],
+    side: Side,
+    max_ce: float | None,
+    as_json: bool,
+    given: GroupedRows | ProbabilityRows,
+    about: dict[str, Any],
+    heading: str,
+    data: str,
+) -> int:
+    """Print certificates that hold together, and the gate that all of them must pass."""
     found = bound(side)
     gate = None
     if max_ce is not None:
         ends = found if side is Side.UPPER else bound(Side.UPPER)
-        assert ends.pooled is not None
-        upper = max(c.upper for c in (ends.pooled, *ends.values()))
+        pooled = [] if ends.pooled is None else [ends.pooled]
+        upper = max(c.upper for c in (*pooled, *ends.values()))
         gate = {"max_ce": max_ce, "upper": upper, "passed": upper <= max_ce}
     if as_json:
-        about = {"label": given.label, "score": given.score, "by": by}
         _write_json(
             found.to_dict()
             | {"files": list(given.files), "columns": about, "population": given.population, "gate": gate}
@@ -381,7 +508,7 @@ def _certify_by(
         from calcore.report.text import gate_text
 
         paragraphs = [
-            set_text(found, heading=by, population=given.population, data=_data(given, None), width=_width())
+            set_text(found, heading=heading, population=given.population, data=data, width=_width())
         ]
         if gate is not None:
             paragraphs.append(gate_text(max_ce or 0.0, gate["upper"], found.delta, width=_width()))
@@ -406,6 +533,106 @@ def _second_solver() -> Callable[[ScoreTable | CellTable, float], CrossCheck]:
         return cross_check(table, table.n * penalty(table.n, max(n_cells, 2), delta))
 
     return solve
+
+
+# --- compare
+
+
+@app.command("compare")
+@exit_codes
+def compare_models(
+    files: Rows,
+    score: Annotated[
+        str, typer.Option("--score", help="Column of the scores of one model.", show_default=False)
+    ],
+    versus: Annotated[
+        str,
+        typer.Option(
+            "--versus", help="Column of the scores of the model to compare with.", show_default=False
+        ),
+    ],
+    label: Label = None,
+    delta: Annotated[
+        float, typer.Option("--delta", help="Probability that a difference misses, each for itself.")
+    ] = 0.05,
+    method: Method = "auto",
+    variation: Variation = None,
+    lipschitz: Lipschitz = None,
+    perturbed: Perturbed = None,
+    groups: Groups = None,
+    pos_label: PosLabel = None,
+    max_brier: Annotated[
+        float | None,
+        typer.Option(
+            "--max-brier",
+            help="Gate: exit code 1 if the upper end of the Brier score's difference is above this; with 0, "
+            "unless --score is shown to be no worse.",
+            show_default=False,
+        ),
+    ] = None,
+    n_folds: Folds = None,
+    as_json: Json = False,
+    seed: Seed = 0,
+) -> int:
+    """Compare two models on the same rows.
+
+    Prints intervals for the differences of their calibration errors and of their Brier scores, --score minus
+    --versus. Holds all rows in memory. The label may be left out if a file has only one column more.
+    """
+    from calcore import compare
+    from calcore.files.intake import in_words_of_the_command, take_in_pair
+    from calcore.files.paths import InputError
+
+    if max_brier is not None and not -1.0 <= max_brier <= 1.0:
+        raise InputError(f"--max-brier must lie in [-1, 1]; got {max_brier}")
+    options = _options(delta, method, variation, lipschitz, perturbed, n_folds, seed)
+
+    def found_in(*rows: Any, groups: Any = None) -> Comparison:
+        try:
+            return compare(*rows, groups=groups, **options)
+        except ValueError as error:
+            raise InputError(in_words_of_the_command(str(error))) from error
+
+    found_in([0, 1], [0.25, 0.75], [0.25, 0.75])
+    with _progress() as progress:
+        given = take_in_pair(
+            files, score, versus, label=label, groups=groups, pos_label=pos_label, progress=progress
+        )
+    found = found_in(given.labels, given.scores, given.others, groups=given.groups)
+    gate = None
+    if max_brier is not None:
+        upper = found.brier_difference.upper
+        gate = {"max_brier": max_brier, "upper": upper, "passed": upper <= max_brier}
+    if as_json:
+        about = {"label": given.label, "score": score, "versus": versus, "groups": groups}
+        _write_json(
+            found.to_dict()
+            | {"files": list(given.files), "columns": about, "population": given.population, "gate": gate}
+        )
+    else:
+        from calcore.report.pairs import comparison_gate_text, comparison_text
+
+        plain = replace(found, a=_in_words(found.a), b=_in_words(found.b))
+        paragraphs = [
+            comparison_text(
+                plain,
+                names=(score, versus),
+                population=given.population,
+                data=_data(given, groups),
+                width=_width(),
+            )
+        ]
+        if gate is not None:
+            paragraphs.append(comparison_gate_text(max_brier or 0.0, gate["upper"], delta, width=_width()))
+        _show("\n\n".join(paragraphs))
+    return FAILED if gate is not None and not gate["passed"] else DONE
+
+
+def _in_words(certificate: Certificate) -> Certificate:
+    """The certificate with warnings that speak of options."""
+    from calcore.files.intake import in_words_of_the_command
+
+    return replace(certificate, warnings=tuple(map(in_words_of_the_command, certificate.warnings)))
 
 
 # --- plan
@@ -591,6 +818,198 @@ def _say_written(output: str, table: CellTable) -> None:
     write(f"{shown(output)}: {table.n:,} rows in {len(table.cells().n):,} of {table.describe()}\n")
 
 
+# --- changes over time
+
+
+@app.command()
+@exit_codes
+def drift(
+    before: Annotated[
+        str,
+        typer.Argument(
+            metavar="BEFORE",
+            help="Table of the first period, made by 'calcore table build'; a glob or a directory is a sum.",
+            show_default=False,
+        ),
+    ],
+    after: Annotated[
+        str, typer.Argument(metavar="AFTER", help="Table of the second period.", show_default=False)
+    ],
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            "--alpha",
+            help="Gate: exit code 1 if the p-value is at most this, the probability of a false alarm.",
+            show_default=False,
+        ),
+    ] = None,
+    draws: Annotated[
+        int, typer.Option("--draws", help="Random divisions of all rows to compare with.", min=1)
+    ] = 9_999,
+    as_json: Json = False,
+    seed: Seed = 0,
+) -> int:
+    """Test whether two tables hold rows of one population.
+
+    Prints a p-value, exact at every number of independent rows: small ones say that scores, or the rates of
+    positives by score, have changed. Tables must have the same grid.
+    """
+    from calcore import drift_test
+    from calcore.files.paths import InputError, expand, shown
+
+    if alpha is not None:
+        if not 0.0 < alpha < 1.0:
+            raise InputError(f"--alpha must lie strictly between 0 and 1; got {alpha}")
+        if alpha * (draws + 1) < 2.0:
+            raise InputError(
+                f"--alpha {alpha:g} is never reached with {draws:,} draws: needed are --draws "
+                f"{math.ceil(2.0 / alpha) - 1}"
+            )
+    expand([before, after])  # a file on both sides is a mistake
+    files = [expand([pattern]) for pattern in (before, after)]
+    first, second = _sum_of_tables([before]), _sum_of_tables([after])
+    if (first.grid, first.n_cells) != (second.grid, second.n_cells):
+        raise InputError(
+            f"{shown(after)}: must have the same grid; got {second.describe()} for {first.describe()} in "
+            f"{shown(before)}"
+        )
+    for pattern, table in ((before, first), (after, second)):
+        if table.n == 0:
+            raise InputError(f"{shown(pattern)}: no rows")
+    try:
+        found = drift_test(first, second, n_draws=draws, rng=seed)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    gate = (
+        None if alpha is None else {"alpha": alpha, "p_value": found.p_value, "passed": found.p_value > alpha}
+    )
+    if as_json:
+        _write_json(found.to_dict() | {"files_before": files[0], "files_after": files[1], "gate": gate})
+    else:
+        from calcore.report.changes import drift_gate_text, drift_text
+
+        paragraphs = [drift_text(found, before=_listed(files[0]), after=_listed(files[1]), width=_width())]
+        if alpha is not None:
+            paragraphs.append(drift_gate_text(alpha, found.p_value, width=_width()))
+        _show("\n\n".join(paragraphs))
+    return FAILED if gate is not None and not gate["passed"] else DONE
+
+
+@app.command()
+@exit_codes
+def monitor(
+    state: Annotated[
+        str,
+        typer.Option(
+            "--state",
+            metavar="FILE",
+            help="File of the monitor's state: made if there is none, replaced when rows were added.",
+            show_default=False,
+        ),
+    ],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="New rows, each once, in the order in which they came: files as given, those of a glob or "
+            "directory by name. None: say what the state is.",
+            show_default=False,
+        ),
+    ] = None,
+    label: Label = None,
+    score: Score = None,
+    max_ce: Annotated[
+        float | None,
+        typer.Option(
+            "--max-ce",
+            help="Calibration error that is tolerated, default 0; for a new state.",
+            show_default=False,
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            "--delta",
+            help="Probability of a false alarm, ever, default 0.05; for a new state.",
+            show_default=False,
+        ),
+    ] = None,
+    pos_label: PosLabel = None,
+    as_json: Json = False,
+) -> int:
+    """Watch a model in use, and raise an alarm if it is miscalibrated.
+
+    Adds rows to the evidence against it, which may be looked at as often as you like. Exit code 1 from the
+    alarm on. If any row is refused, none is added.
+    """
+    from calcore.files.intake import in_words_of_the_command, pass_on
+    from calcore.files.paths import InputError, expand, shown, spare
+
+    new = not os.path.lexists(state)
+    if new and not files:
+        raise InputError(f"{shown(state)}: no such file; give rows to begin with")
+    spare(state, inputs=expand(files or []), force=True)
+    try:
+        watch = _begun(max_ce, delta) if new else _resumed(state, max_ce, delta)
+    except ValueError as error:
+        raise InputError(in_words_of_the_command(str(error))) from error
+    given = None
+    if files:
+        with _progress() as progress:
+            given = pass_on(
+                files, watch.update, label=label, score=score, pos_label=pos_label, progress=progress
+            )
+    elif label is not None or score is not None or pos_label is not None:
+        raise InputError("--label, --score and --pos-label are for rows: leave them out, or name a FILE")
+    if as_json:
+        about = None if given is None else {"label": given.label, "score": given.score}
+        _write_json(
+            watch.to_dict()
+            | {"n_new": given.n if given else 0, "state": state, "files": list(given.files if given else ())}
+            | {"columns": about, "population": given.population if given else ""}
+        )
+    else:
+        from calcore.report.changes import monitor_text
+
+        _show(
+            monitor_text(
+                watch,
+                n_new=given.n if given else 0,
+                state=shown(state),
+                data=_data(given, None) if given else "",
+                width=_width(),
+            )
+        )
+    if given is not None:
+        flush()  # saved last: whoever gets an error may feed the same rows again
+        watch.save(state)
+    return FAILED if watch.alarm else DONE
+
+
+def _begun(max_ce: float | None, delta: float | None) -> CalibrationMonitor:
+    from calcore import CalibrationMonitor
+
+    return CalibrationMonitor(0.0 if max_ce is None else max_ce, delta=0.05 if delta is None else delta)
+
+
+def _resumed(state: str, max_ce: float | None, delta: float | None) -> CalibrationMonitor:
+    """The monitor of a file, if it is the one that options ask for."""
+    from calcore import CalibrationMonitor
+    from calcore.files.paths import InputError, shown
+
+    try:
+        watch = CalibrationMonitor.load(state)
+    except ValueError as error:
+        raise InputError(f"{shown(state)}: {str(error).removeprefix(f'{state} ')}") from error
+    for option, wanted, has in (("--max-ce", max_ce, watch.max_ce), ("--delta", delta, watch.delta)):
+        if wanted is not None and wanted != has:
+            raise InputError(
+                f"{shown(state)}: began with {option} {has:g}; got {wanted:g}: leave it out, or name another "
+                "--state"
+            )
+    return watch
+
+
 # --- simulate
 
 
@@ -671,15 +1090,27 @@ def simulate(
 # --- what the commands share
 
 
-def _data(given: Intake | GroupedRows, groups: str | None) -> str:
+def _data(
+    given: Intake | GroupedRows | PairedRows | ProbabilityRows | Passed,
+    groups: str | None,
+    scores: str = "score",
+) -> str:
     """Which files and columns a result is about."""
     from calcore.files.paths import shown
 
-    parts = [shown(given.files[0]) if len(given.files) == 1 else f"{len(given.files):,} files"]
-    for what, name in (("label", given.label), ("score", given.score), ("groups", groups)):
+    parts = [_listed(given.files)]
+    versus = getattr(given, "versus", None)
+    named = (("label", given.label), (scores, given.score), ("versus", versus), ("groups", groups))
+    for what, name in named:
         if name is not None:
             parts.append(f"{what} {shown(name)}")
     return ", ".join(parts)
+
+
+def _listed(files: Sequence[str]) -> str:
+    from calcore.files.paths import shown
+
+    return shown(files[0]) if len(files) == 1 else f"{len(files):,} files"
 
 
 def _name(grid: Grid) -> str | None:
@@ -705,6 +1136,10 @@ def _show(text: str) -> None:
 
     styles = {
         "The calibration error": "bold",
+        "By the Brier score": "bold",
+        "Had nothing changed": "bold",
+        "No alarm": "bold green",
+        "Alarm": "bold red",
         "Warning:": "yellow",
         "Gate passed": "bold green",
         "Gate failed": "bold red",

@@ -24,6 +24,7 @@ __all__ = [
     "USAGE",
     "complain",
     "exit_codes",
+    "flush",
     "open_missing_streams",
     "run",
     "write",
@@ -94,7 +95,7 @@ def exit_codes(command: Callable[P, int]) -> Callable[P, None]:
 def _code_of(work: Callable[[], int]) -> int:
     try:
         code = work()
-        _flush()
+        flush()
     except KeyboardInterrupt:
         complain("interrupted")
         return INTERRUPTED
@@ -142,7 +143,8 @@ def write(text: str) -> None:
         _lost(error)
 
 
-def _flush() -> None:
+def flush() -> None:
+    """Write out what standard output still holds: raises if that cannot be done, as a full disk."""
     try:
         sys.stdout.flush()
     except OSError as error:

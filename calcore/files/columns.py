@@ -12,10 +12,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from calcore.files.arrays import as_arrow, as_numpy
-from calcore.files.formats import Column, Source, kind_of
+from calcore.files.formats import BATCH_ROWS, Column, Source, kind_of
 from calcore.files.paths import InputError, reading, shown
 
-__all__ = ["Batch", "choose_columns", "find_column", "first_values", "read_columns"]
+__all__ = ["Batch", "choose_columns", "choose_label", "find_column", "first_values", "read_columns"]
 
 _PEEK_ROWS = 10_000
 _LISTED = 20
@@ -64,6 +64,30 @@ def choose_columns(source: Source, label: str | None, score: str | None, *, comm
     raise InputError(
         f"{shown(source.path)}: which column is the label and which the score? {_listing(source, first)}\n"
         f"Name them, for example\n  {command} --label {shlex.quote(label)} --score {shlex.quote(score)}"
+    )
+
+
+def choose_label(source: Source, label: str | None, scores: Sequence[str], *, command: str) -> str:
+    """Name of the label column of a file whose columns of scores are known.
+
+    What is not given is found if the file has one column more of numbers, truth values or text.
+
+    Raises
+    ------
+    InputError
+        No such column, or more than one that could be meant: the message lists the columns.
+    """
+    if label is not None:
+        find_column(source, label, "--label")
+        return label
+    left = [c.name for c in source.columns if c.kind != "other" and c.name not in scores]
+    if len(left) == 1:
+        return left[0]
+    first = _first_rows(source, [c.name for c in source.columns if c.kind != "other"][:_LISTED])
+    label = next((name for name in left if name in first and _is_pair(first[name])), "LABEL")
+    raise InputError(
+        f"{shown(source.path)}: which column is the label? {_listing(source, first)}\n"
+        f"Name it, for example\n  {command} --label {shlex.quote(label)}"
     )
 
 
@@ -141,16 +165,19 @@ def _is_score(values: pa.Array) -> bool:
 
 
 class Batch(NamedTuple):
-    """Rows of a file: how many came before, labels, scores and, if asked for, what group they belong to."""
+    """Rows of a file: how many came before, labels, scores and, if asked for, groups and more scores."""
 
     start: int
     labels: NDArray[Any]
     scores: NDArray[Any]
     groups: pa.Array | None
+    others: tuple[NDArray[Any], ...] = ()
 
 
-def read_columns(source: Source, label: str, score: str, groups: str | None = None) -> Iterator[Batch]:
-    """Labels and scores of a file, batch by batch, and groups as an Arrow array.
+def read_columns(
+    source: Source, label: str, score: str, groups: str | None = None, others: Sequence[str] = ()
+) -> Iterator[Batch]:
+    """Labels and scores of a file, batch by batch, groups as an Arrow array, and `others`: more scores.
 
     Numbers keep their type (decimals become float64), truth values become bool, text becomes object
     arrays of str. Numeric columns are not copied.
@@ -161,9 +188,10 @@ def read_columns(source: Source, label: str, score: str, groups: str | None = No
         A missing value, with its 1-based data row; a column that is none of these; a damaged file.
     """
     start = 0
-    names = [label, score] if groups is None else [label, score, groups]
+    names = [label, score, *others] if groups is None else [label, score, *others, groups]
+    rows = max(1, 2 * BATCH_ROWS // (2 + len(others)))
     with reading(source.path):
-        for batch in source.batches(list(dict.fromkeys(names)), numeric=[score]):
+        for batch in source.batches(list(dict.fromkeys(names)), numeric=[score, *others], rows=rows):
             if batch.num_rows == 0:
                 continue
             for name in names:
@@ -172,8 +200,10 @@ def read_columns(source: Source, label: str, score: str, groups: str | None = No
             if members is not None and groups is not None and pa.types.is_floating(members.type):
                 _refuse_nan(source, groups, members, start)
                 members = as_arrow(as_numpy(members) + 0.0)  # -0.0, which Arrow tells from 0.0, is 0.0
-            labels, scores = (_to_numpy(source, name, batch.column(name)) for name in (label, score))
-            yield Batch(start, labels, scores, members)
+            labels, scores, *more = (
+                _to_numpy(source, name, batch.column(name)) for name in (label, score, *others)
+            )
+            yield Batch(start, labels, scores, members, tuple(more))
             start += batch.num_rows
 
 

@@ -8,6 +8,7 @@ is where a fault is: file, column and data row.
 
 from __future__ import annotations
 
+import csv
 import math
 import os
 import re
@@ -16,28 +17,45 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from calcore._classes import ClassRows, class_rows
 from calcore._validate import Rows, binary
 from calcore.files.arrays import as_numpy
-from calcore.files.columns import choose_columns, codable, find_column, first_values, read_columns
+from calcore.files.columns import (
+    Batch,
+    choose_columns,
+    choose_label,
+    codable,
+    find_column,
+    first_values,
+    read_columns,
+)
 from calcore.files.formats import Column, Source, open_source
 from calcore.files.paths import InputError, expand, shown
 from calcore.table import CellTable, ScoreTable, grid_for
 
 __all__ = [
     "HELD_ROWS",
+    "Classes",
     "GroupedRows",
     "Intake",
+    "PairedRows",
+    "Passed",
+    "ProbabilityRows",
     "add_tables",
     "in_words_of_the_command",
     "is_table",
+    "pass_on",
     "take_in",
+    "take_in_classes",
     "take_in_groups",
+    "take_in_pair",
+    "take_in_scores",
 ]
 
 HELD_ROWS = 1_000_000
@@ -76,6 +94,83 @@ class GroupedRows:
     population: str
 
 
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """Columns of class probabilities, and their labels as typed; None: numbers from 0, or the columns."""
+
+    columns: tuple[str, ...]
+    labels: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, columns: str, labels: str | None = None) -> Self:
+        """From what ``--classes`` and ``--class-labels`` were given: names with commas between.
+
+        >>> Classes.of('p_cat,"p,dog"', "cat,dog")
+        Classes(columns=('p_cat', 'p,dog'), labels=('cat', 'dog'))
+        """
+        names = _split(columns, "--classes", "column")
+        if len(names) < 2:
+            raise InputError(
+                f"--classes must name at least two columns, with commas between; got {shown(columns)}"
+            )
+        given = None if labels is None else _split(labels, "--class-labels", "label")
+        if given is not None and len(given) != len(names):
+            raise InputError(
+                f"--class-labels must name every column of --classes; got {len(given)} labels for "
+                f"{len(names)} columns"
+            )
+        return cls(names, given)
+
+
+def _split(typed: str, option: str, what: str) -> tuple[str, ...]:
+    names = next(csv.reader([typed], skipinitialspace=True), [])
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise InputError(f"{option} names {what} {shown(twice)} twice")
+    return tuple(names)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbabilityRows:
+    """All rows of several classes: the number of each row's class, and the probabilities of all classes."""
+
+    codes: NDArray[np.int64]
+    matrix: NDArray[Any]
+    names: tuple[Any, ...]
+    """The label of each class; the column where labels are numbers of columns."""
+    groups: NDArray[np.int64] | None
+    files: tuple[str, ...]
+    label: str
+    score: str
+    population: str
+
+
+@dataclass(frozen=True, slots=True)
+class PairedRows:
+    """All rows of two models: labels 0/1, the scores of both, and numbers of groups if asked for."""
+
+    labels: NDArray[np.uint8]
+    scores: NDArray[Any]
+    others: NDArray[Any]
+    groups: NDArray[np.int64] | None
+    files: tuple[str, ...]
+    label: str
+    score: str
+    versus: str
+    population: str
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What was handed on, and from where."""
+
+    n: int
+    files: tuple[str, ...]
+    label: str
+    score: str
+    population: str
+
+
 @dataclass(slots=True)
 class _Plan:
     """Which columns to read from which files, and which label value turned out to be the negative one."""
@@ -85,12 +180,20 @@ class _Plan:
     label: str | None
     score: str | None
     pos_label: Any
+    others: tuple[str, ...] = ()
+    classes: Classes | None = None
+    class_labels: tuple[Any, ...] | None = None
     negative: Any = None
     negative_from: str = ""
 
     @property
     def files(self) -> tuple[str, ...]:
         return (*self.tables, *(source.path for source in self.sources))
+
+    @property
+    def scores(self) -> str | None:
+        """The column, or columns, of scores in words."""
+        return self.score if self.classes is None else ", ".join(self.classes.columns)
 
     @property
     def population(self) -> str:
@@ -110,6 +213,7 @@ def take_in(
     sort: bool = True,
     every_row: bool = False,
     n_threads: int | None = None,
+    classes: Classes | None = None,
     command: str = "calcore certify",
     progress: Progress | None = None,
 ) -> Intake:
@@ -133,6 +237,9 @@ def take_in(
         True: sort any number of rows, in memory; saved tables are refused.
     n_threads : int, optional
         See `CellTable.update`.
+    classes : Classes, optional
+        Columns of class probabilities, in place of `score`: the scores are the largest of each row, and the
+        labels whether its class is the right one, as in `certify_top_label`.
     command : str
         Start of the command that a message may propose.
     progress : callable, optional
@@ -143,15 +250,15 @@ def take_in(
     InputError
         Anything wrong with files, columns, rows or tables.
     """
-    plan = _plan(patterns, label, score, pos_label, command)
+    plan = _plan(patterns, label, score, pos_label, command, classes=classes)
     if every_row and plan.tables:
         raise InputError(f"{shown(plan.tables[0])}: a saved table has no single rows, which --method needs")
     table = _saved(plan.tables, grid, n_cells)
     if table is None and not (sort and grid is None and n_cells is None):
         table = _cells(n_cells, grid or "linear")
     held = _Held()
-    for source, start, rows in _batches(plan, [], progress):
-        with _located(source, start, plan):
+    for source, batch, rows in _batches(plan, progress):
+        with _located(source, batch.start, plan):
             if table is not None:
                 table.update(rows.labels, rows.scores, pos_label=plan.pos_label, n_threads=n_threads)
             else:
@@ -159,10 +266,10 @@ def take_in(
                 if held.n_rows > HELD_ROWS and not every_row:
                     table = held.poured(n_threads)
     if table is None and held.n_rows:
-        return Intake(held.sorted(), plan.files, plan.label, plan.score, plan.population)
+        return Intake(held.sorted(), plan.files, plan.label, plan.scores, plan.population)
     if table is None or table.n == 0:
         raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
-    return Intake(table, plan.files, plan.label, plan.score, plan.population)
+    return Intake(table, plan.files, plan.label, plan.scores, plan.population)
 
 
 def take_in_groups(
@@ -173,6 +280,7 @@ def take_in_groups(
     label: str | None = None,
     score: str | None = None,
     pos_label: str | None = None,
+    classes: Classes | None = None,
     command: str = "calcore certify",
     progress: Progress | None = None,
 ) -> GroupedRows:
@@ -180,21 +288,34 @@ def take_in_groups(
 
     Memory is that of three columns. Groups are numbered over all files: equal values are one group.
     """
-    plan = _plan(patterns, label, score, pos_label, command)
-    if plan.tables or plan.label is None or plan.score is None:
+    plan = _plan(patterns, label, score, pos_label, command, classes=classes)
+    if plan.tables or plan.label is None or plan.scores is None:
         raise InputError(f"{shown(plan.tables[0])}: a saved table has no rows to draw from ({option})")
-    for what, name in (("label", plan.label), ("score", plan.score)):
+    _find_groups(plan, groups, option)
+    held = _Held()
+    members: list[pa.Array] = []
+    for source, batch, rows in _batches(plan, progress, groups):
+        members.append(batch.groups)
+        with _located(source, batch.start, plan):
+            held.add(rows)
+    if held.n_rows == 0:
+        raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
+    numbers, names = _coded(members, groups)
+    labels, scores = held.columns()
+    return GroupedRows(labels, scores, numbers, names, plan.files, plan.label, plan.scores, plan.population)
+
+
+def _find_groups(plan: _Plan, groups: str, option: str) -> None:
+    taken = [("label", plan.label), *(("score", name) for name in (plan.score, *plan.others))]
+    for what, name in taken:
         if groups == name:
             raise InputError(f"{option} {shown(groups)}: is the {what} column; name what rows belong to")
     for source in plan.sources:
         find_column(source, groups, option)
-    held = _Held()
-    members: list[pa.Array] = []
-    for source, start, rows in _batches(plan, members, progress, groups):
-        with _located(source, start, plan):
-            held.add(rows)
-    if held.n_rows == 0:
-        raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
+
+
+def _coded(members: Sequence[pa.Array], groups: str) -> tuple[NDArray[np.int64], pa.Array]:
+    """A number for each value of column `groups`, and the values that the numbers stand for."""
     kinds = {str(part.type) for part in members}
     if len(kinds) > 1:
         raise InputError(
@@ -202,11 +323,135 @@ def take_in_groups(
         )
     codes = pa.chunked_array(list(map(codable, members))).dictionary_encode().combine_chunks()
     coded = codes if isinstance(codes, pa.DictionaryArray) else codes.chunk(0)
-    labels, scores = held.columns()
-    numbers = as_numpy(coded.indices)
-    return GroupedRows(
-        labels, scores, numbers, coded.dictionary, plan.files, plan.label, plan.score, plan.population
+    return as_numpy(coded.indices), coded.dictionary
+
+
+def take_in_classes(
+    patterns: Sequence[str],
+    classes: Classes,
+    *,
+    label: str | None = None,
+    groups: str | None = None,
+    command: str = "calcore certify",
+    progress: Progress | None = None,
+) -> ProbabilityRows:
+    """Read all rows of several classes, and groups if asked for; parameters as for `take_in`.
+
+    Memory is that of the columns, and of one column more.
+    """
+    plan = _plan(patterns, label, None, None, command, classes=classes)
+    assert plan.label is not None
+    assert plan.scores is not None
+    if groups is not None:
+        _find_groups(plan, groups, "--groups")
+    columns: list[list[NDArray[Any]]] = [[] for _ in classes.columns]
+    codes: list[NDArray[np.int64]] = []
+    members: list[pa.Array] = []
+    for source, batch in _read(plan, progress, groups):
+        with _located(source, batch.start, plan):
+            rows = _class_rows(plan, batch)
+        codes.append(rows.codes)
+        for parts, column in zip(columns, (batch.scores, *batch.others), strict=True):
+            parts.append(column)
+        if groups is not None:
+            members.append(batch.groups)
+    if not codes:
+        raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
+    n, kinds = sum(map(len, codes)), {part.dtype for parts in columns for part in parts}
+    matrix = np.empty((n, len(columns)), np.result_type(*kinds), order="F")
+    for j, parts in enumerate(columns):
+        np.concatenate(parts, out=matrix[:, j])
+        parts.clear()
+    return ProbabilityRows(
+        np.concatenate(codes),
+        matrix,
+        plan.class_labels or classes.columns,
+        None if groups is None else _coded(members, groups)[0],
+        plan.files,
+        plan.label,
+        plan.scores,
+        plan.population,
     )
+
+
+def _class_rows(plan: _Plan, batch: Batch) -> ClassRows:
+    return class_rows(batch.labels, np.column_stack([batch.scores, *batch.others]), plan.class_labels)
+
+
+def take_in_pair(
+    patterns: Sequence[str],
+    score: str,
+    versus: str,
+    *,
+    label: str | None = None,
+    groups: str | None = None,
+    pos_label: str | None = None,
+    command: str = "calcore compare",
+    progress: Progress | None = None,
+) -> PairedRows:
+    """Read all rows with the scores of two models, and groups if asked for; parameters as for `take_in`.
+
+    Memory is that of the columns.
+    """
+    if score == versus:
+        raise InputError(f"--score and --versus both name column {shown(score)}")
+    plan = _plan(patterns, label, score, pos_label, command, [("--versus", versus)])
+    assert plan.label is not None
+    if groups is not None:
+        _find_groups(plan, groups, "--groups")
+    first, second = _Held(), _Held()
+    members: list[pa.Array] = []
+    for source, batch, rows in _batches(plan, progress, groups):
+        with _located(source, batch.start, plan):
+            first.add(rows)
+        with _located(source, batch.start, plan, versus):
+            second.add(binary(batch.labels, batch.others[0], pos_label=plan.pos_label))
+        second.labels.clear()  # those of the first
+        if groups is not None:
+            members.append(batch.groups)
+    if first.n_rows == 0:
+        raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
+    numbers = None if groups is None else _coded(members, groups)[0]
+    labels, scores = first.columns()
+    return PairedRows(
+        labels,
+        scores,
+        second.all_scores(),
+        numbers,
+        plan.files,
+        plan.label,
+        score,
+        versus,
+        plan.population,
+    )
+
+
+def pass_on(
+    patterns: Sequence[str],
+    add: Callable[..., Any],
+    *,
+    label: str | None = None,
+    score: str | None = None,
+    pos_label: str | None = None,
+    command: str = "calcore monitor",
+    progress: Progress | None = None,
+) -> Passed:
+    """Hand all rows to `add`, in order, batch by batch; parameters as for `take_in`.
+
+    `add` is called with labels, scores and ``pos_label=``, as `CalibrationMonitor.update` is. What it says
+    of a row is said with file, column and data row.
+    """
+    plan = _plan(patterns, label, score, pos_label, command)
+    if plan.tables or plan.label is None or plan.score is None:
+        raise InputError(f"{shown(plan.tables[0])}: a saved table has no single rows, and no order of them")
+    n_rows = 0
+    for source, batch, rows in _batches(plan, progress):
+        with _located(source, batch.start, plan):
+            add(rows.labels, rows.scores, pos_label=plan.pos_label)
+        n_rows += len(rows)
+    if n_rows == 0:
+        raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
+    return Passed(n_rows, plan.files, plan.label, plan.score, plan.population)
 
 
 def take_in_scores(patterns: Sequence[str], score: str, *, progress: Progress | None = None) -> NDArray[Any]:
@@ -223,10 +468,10 @@ def take_in_scores(patterns: Sequence[str], score: str, *, progress: Progress | 
             raise InputError(f"{shown(path)}: a saved table has no single scores")
         source = open_source(path)
         find_column(source, score, "--score")
-        for start, scores, _, _ in read_columns(source, score, score):
-            parts.append(scores.astype(np.float64))
+        for batch in read_columns(source, score, score):
+            parts.append(batch.scores.astype(np.float64))
             if progress is not None:
-                progress(source.progress, start + len(scores))
+                progress(source.progress, batch.start + len(batch.scores))
     if not parts:
         raise InputError(f"{', '.join(map(shown, patterns))}: no rows")
     return np.concatenate(parts)
@@ -247,12 +492,15 @@ class _Held:
         self.n_rows += len(rows)
 
     def columns(self) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+        return np.concatenate(self.labels), self.all_scores()
+
+    def all_scores(self) -> NDArray[Any]:
         scores = self.scores
         if len({part.dtype for part in scores}) > 1:
             # What is a rounding error in float32 would be a fault once it is float64: make it one of float64.
             low, high = np.nextafter([0.0, 1.0], [-1.0, 2.0])
             scores = [np.clip(part.astype(np.float64), low, high) for part in scores]
-        return np.concatenate(self.labels), np.concatenate(scores)
+        return np.concatenate(scores)
 
     def sorted(self) -> ScoreTable:
         return ScoreTable(*self.columns())
@@ -318,14 +566,23 @@ def _saved(paths: Sequence[str], grid: str | None, n_cells: int | None) -> CellT
 
 
 def _plan(
-    patterns: Sequence[str], label: str | None, score: str | None, pos_label: str | None, command: str
+    patterns: Sequence[str],
+    label: str | None,
+    score: str | None,
+    pos_label: str | None,
+    command: str,
+    others: Sequence[tuple[str, str]] = (),
+    classes: Classes | None = None,
 ) -> _Plan:
+    """Open the files and find the columns; `others` are more columns of scores, with their options."""
     tables, sources = [], []
     for path in expand(patterns):
         if is_table(path):
             tables.append(path)
         else:
             sources.append(open_source(path))
+    if tables and (others or classes):
+        raise InputError(f"{shown(tables[0])}: a saved table has no single rows: name files with all columns")
     if not sources:
         for option, given in (("--label", label), ("--score", score), ("--pos-label", pos_label)):
             if given is not None:
@@ -333,17 +590,64 @@ def _plan(
                     f"{shown(tables[0])}: a saved table has its columns already: leave out {option}"
                 )
         return _Plan(tables, [], None, None, None)
-    label, score = choose_columns(
-        sources[0],
-        label,
-        score,
-        command=f"{command} {' '.join(shlex.quote(pattern) for pattern in patterns)}",
-    )
+    command = f"{command} {' '.join(shlex.quote(pattern) for pattern in patterns)}"
+    if classes is not None:
+        named = [("--classes", name) for name in classes.columns]
+        command += f" --classes {shlex.quote(','.join(classes.columns))}"
+        label = _label_beside(sources[0], label, named, command)
+    elif others and score is not None:
+        named = [("--score", score), *others]
+        command += "".join(f" {option} {shlex.quote(name)}" for option, name in named)
+        label = _label_beside(sources[0], label, named, command)
+    else:
+        label, score = choose_columns(sources[0], label, score, command=command)
+        named = [("--score", score)]
     columns = []
     for source in sources:
         columns.append(find_column(source, label, "--label"))
-        find_column(source, score, "--score")
-    return _Plan(tables, sources, label, score, _positive(sources, columns, pos_label))
+        for option, name in named:
+            column = find_column(source, name, option)
+            if classes is not None and column.kind != "number":
+                raise InputError(
+                    f"{shown(source.path)}: column {shown(name)} ({option}) holds {_KINDS[column.kind]}, not "
+                    "numbers"
+                )
+    names = [name for _, name in named]
+    if classes is None:
+        positive = _positive(sources, columns, pos_label)
+        return _Plan(tables, sources, label, names[0], positive, tuple(names[1:]))
+    labels = _class_labels(sources, columns, classes)
+    return _Plan(tables, sources, label, names[0], None, tuple(names[1:]), classes, labels)
+
+
+def _label_beside(source: Source, label: str | None, named: Sequence[tuple[str, str]], command: str) -> str:
+    """The label column of a file whose columns of scores are named, and are there."""
+    for option, name in named:
+        find_column(source, name, option)
+    label = choose_label(source, label, [name for _, name in named], command=command)
+    for option, name in named:
+        if name == label:
+            raise InputError(f"{shown(source.path)}: --label and {option} both name column {shown(label)}")
+    return label
+
+
+def _class_labels(
+    sources: Sequence[Source], columns: Sequence[Column], classes: Classes
+) -> tuple[Any, ...] | None:
+    """The label of each column of probabilities as a value of the label column; None: its number."""
+    for source, column in zip(sources, columns, strict=True):
+        _refuse_kind(source, column, sources[0], columns[0])
+    if classes.labels is None:
+        return classes.columns if columns[0].kind == "text" else None
+    return tuple(_typed(typed, "--class-labels", columns[0]) for typed in classes.labels)
+
+
+def _refuse_kind(source: Source, column: Column, first: Source, expected: Column) -> None:
+    if column.kind != expected.kind:
+        raise InputError(
+            f"{shown(source.path)}: column {shown(column.name)} holds {_KINDS[column.kind]}, but "
+            f"{_KINDS[expected.kind]} in {shown(first.path)}"
+        )
 
 
 def _positive(sources: Sequence[Source], columns: Sequence[Column], typed: str | None) -> Any:
@@ -351,26 +655,28 @@ def _positive(sources: Sequence[Source], columns: Sequence[Column], typed: str |
     for source, column in zip(sources, columns, strict=True):
         where = f"{shown(source.path)}: column {shown(column.name)}"
         first = columns[0].kind
-        if column.kind != first and (typed is not None or "text" in (first, column.kind)):
-            raise InputError(
-                f"{where} holds {_KINDS[column.kind]}, but {_KINDS[first]} in {shown(sources[0].path)}"
-            )
+        if typed is not None or "text" in (first, column.kind):
+            _refuse_kind(source, column, sources[0], columns[0])
         if column.kind == "text" and typed is None:
             values = first_values(source, column.name)
             raise InputError(
                 f"{where} holds text ({', '.join(map(shown, values[:4]))}): say which label is positive, "
                 f"{' or '.join(f'--pos-label {shlex.quote(value)}' for value in values[:4] or ['yes'])}"
             )
-    if typed is None or columns[0].kind in ("text", "other"):
+    return None if typed is None else _typed(typed, "--pos-label", columns[0])
+
+
+def _typed(typed: str, option: str, column: Column) -> Any:
+    """What was typed as a value of a column."""
+    if column.kind in ("text", "other"):
         return typed
     try:
-        if columns[0].kind == "bool":
+        if column.kind == "bool":
             return {"true": True, "1": True, "false": False, "0": False}[typed.lower()]
         return _number(typed)
     except (KeyError, ValueError):
         raise InputError(
-            f"--pos-label {shlex.quote(typed)}: column {shown(columns[0].name)} holds "
-            f"{_KINDS[columns[0].kind]}"
+            f"{option} {shlex.quote(typed)}: column {shown(column.name)} holds {_KINDS[column.kind]}"
         ) from None
 
 
@@ -389,25 +695,34 @@ def _number(typed: str) -> int | float:
 _KINDS = {"number": "numbers", "bool": "true and false", "text": "text", "other": "neither numbers nor text"}
 
 
-def _batches(
-    plan: _Plan, members: list[pa.Array], progress: Progress | None, groups: str | None = None
-) -> Iterator[tuple[Source, int, Rows]]:
-    """Batches of rows, not yet checked, with their file and the number of rows before them in it."""
+def _read(
+    plan: _Plan, progress: Progress | None, groups: str | None = None
+) -> Iterator[tuple[Source, Batch]]:
+    """Batches as read, with their file."""
     if plan.label is None or plan.score is None:
         return
     n_rows = 0
     sizes = [max(1, os.path.getsize(source.path)) for source in plan.sources]
     for i, source in enumerate(plan.sources):
-        for start, labels, scores, group in read_columns(source, plan.label, plan.score, groups):
-            with _located(source, start, plan):
-                rows = binary(labels, scores, pos_label=plan.pos_label)
-            _same_pair(plan, source, start, rows)
-            n_rows += len(rows)
-            if group is not None:
-                members.append(group)
+        for batch in read_columns(source, plan.label, plan.score, groups, plan.others):
+            n_rows += len(batch.labels)
             if progress is not None:
                 progress((sum(sizes[:i]) + source.progress * sizes[i]) / sum(sizes), n_rows)
-            yield source, start, rows
+            yield source, batch
+
+
+def _batches(
+    plan: _Plan, progress: Progress | None, groups: str | None = None
+) -> Iterator[tuple[Source, Batch, Rows]]:
+    """Batches with their file, as read and as rows of two labels whose values are not yet checked."""
+    for source, batch in _read(plan, progress, groups):
+        with _located(source, batch.start, plan):
+            labels, scores = batch.labels, batch.scores
+            if plan.classes is not None:
+                scores, labels = _class_rows(plan, batch).top()
+            rows = binary(labels, scores, pos_label=plan.pos_label)
+        _same_pair(plan, source, batch.start, rows)
+        yield source, batch, rows
 
 
 def _same_pair(plan: _Plan, source: Source, start: int, rows: Rows) -> None:
@@ -426,15 +741,47 @@ def _same_pair(plan: _Plan, source: Source, start: int, rows: Rows) -> None:
 
 
 @contextmanager
-def _located(source: Source, start: int, plan: _Plan) -> Iterator[None]:
+def _located(source: Source, start: int, plan: _Plan, score: str | None = None) -> Iterator[None]:
     """Say in which file, column and data row the fault is that the wrapped check finds."""
     try:
         yield
     except InputError:
         raise
     except (ValueError, TypeError) as error:
-        message = in_words_of_the_command(str(error), plan.label, plan.score, start)
+        message = str(error)
+        if plan.classes is not None:
+            message = _in_words_of_classes(message, plan.classes, start)
+        message = in_words_of_the_command(message, plan.label, score or plan.score, start)
         raise InputError(f"{shown(source.path)}: {message}") from error
+
+
+def _in_words_of_classes(message: str, classes: Classes, start: int) -> str:
+    """A message about a matrix with columns and data rows for its indices.
+
+    >>> _in_words_of_classes("P must lie in [0, 1]; got 1.2 at row 6, column 1", Classes.of("a,b"), 100)
+    'probabilities must lie in [0, 1]; got 1.2 at data row 107 of column b'
+    """
+
+    def place(match: re.Match[str]) -> str:
+        return f"data row {int(match[1]) + start + 1} of column {shown(classes.columns[int(match[2])])}"
+
+    message = re.sub(r"\brow (\d+), column (\d+)", place, message)
+    message = re.sub(r"; row (\d+) sums", lambda m: f"; data row {int(m[1]) + start + 1} sums", message)
+    message = message.replace("pass P / 100", "divide the columns by 100")
+    message = message.replace("pass np.exp(P)", "take their exponentials")
+    message = message.replace(
+        "these look like logits; pass their softmax", "these look like logits, not their softmax"
+    )
+    message = message.replace("pass probabilities of all classes", "name the columns of all classes")
+    message = re.sub(r"pass labels=range\(1, \d+\)", _numbers_from_1(len(classes.columns)), message)
+    message = message.replace("the columns of P", "numbers of the columns of --classes")
+    message = message.replace("labels of columns of P", "labels of columns of --classes")
+    return re.sub(r"^P\b", "probabilities", message)
+
+
+def _numbers_from_1(k: int) -> str:
+    numbers = [str(j) for j in range(1, k + 1)]
+    return "give --class-labels " + ",".join(numbers if k <= 4 else [*numbers[:3], "...", numbers[-1]])
 
 
 def in_words_of_the_command(
@@ -481,4 +828,5 @@ _OPTIONS = (
     "target",
     "ce",
     "base_rate",
+    "max_ce",
 )

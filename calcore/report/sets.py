@@ -6,7 +6,7 @@ import textwrap
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any
 
-from calcore.report.text import _digits, _percent, _rounded, _short
+from calcore.report.text import _DRAWN, _digits, _percent, _rounded, _short
 from calcore.results import Certificate, CertificateSet
 
 __all__ = ["set_text"]
@@ -61,9 +61,16 @@ def set_text(
     parts += [textwrap.fill(f"Assumption: {text}", width, subsequent_indent="  ") for text in assumptions]
     if data:
         parts.append(textwrap.fill(f"Data: {data}", width, subsequent_indent="  "))
+    drawn = {text for c in members for text in c.warnings if text.startswith(_DRAWN)}
+    once = (
+        drawn if len(drawn) == 1 else set()
+    )  # the same rows for every class: a fact, as in `certificate_text`
+    parts += [textwrap.fill(f"Groups: {text}", width, subsequent_indent="  ") for text in once]
     for name, c in zip([*names, total], members, strict=False):
         parts += [
-            textwrap.fill(f"Warning ({name}): {text}", width, subsequent_indent="  ") for text in c.warnings
+            textwrap.fill(f"Warning ({name}): {text}", width, subsequent_indent="  ")
+            for text in c.warnings
+            if text not in once
         ]
     return "\n\n".join(parts)
 

@@ -805,3 +805,10 @@ def test_scores_that_are_certain() -> None:
 
 def test_perfectly_wrong() -> None:
     assert certify(np.zeros(10_000), np.ones(10_000), method="inversion", side="upper").upper == 1.0
+
+
+def test_assumptions_of_any_size(sample) -> None:
+    """A price of next to nothing for a variation of nearly infinity: no logarithm of 0."""
+    for variation, lipschitz in ((1e300, 1e-300), (1e-300, 1e300), (1e300, 1e300)):
+        c = certify(*sample, method="inversion", variation=variation, lipschitz=lipschitz, side="upper")
+        assert 0.0 < c.upper <= 1.0

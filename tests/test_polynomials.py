@@ -471,7 +471,7 @@ def test_terms_are_what_their_definitions_say(delta: float) -> None:
     y, s = y[order], s[order]
     table = ScoreTable(y, s)
     found = polynomials_upper(table, Running.of(table.cells()), h, delta)
-    rate, bias = np.zeros(n), 1e-11
+    rate, bias = np.zeros(n), 1e-10
     for shift in (0.0, 1 / 3, 2 / 3):
         plan = intervals_for(s, Running.of(table.cells()), h, shift)
         rate += matrix_of(plan.cuts.tolist(), plan.degrees.tolist(), s, np.ones(n)) @ y / 3
@@ -601,7 +601,7 @@ def test_other_assumptions_are_refused(option) -> None:
         certify(y, s, method="polynomials")
 
 
-@pytest.mark.parametrize("h", [1e-300, 1e-12, 1e-3, 1.0, 1e6, 1e300])
+@pytest.mark.parametrize("h", [5e-324, 1e-300, 1e-12, 1e-3, 1.0, 1e6, 2e154, 1.7e308])
 @pytest.mark.parametrize("n", [1, 2, 3, 40])
 def test_extremes(h: float, n: int) -> None:
     rng = np.random.default_rng([15, n])

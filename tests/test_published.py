@@ -949,7 +949,7 @@ def test_every_input_has_a_sound_certificate(scores, labels, delta, how) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("h", [2.0**-12, 2.0**-6, 0.25])
 def test_perturbed_scores_are_never_refused(dtype: type, h: float) -> None:
     """A million of them, though the classifier has few scores, or one; in rows and in cells."""
@@ -983,6 +983,15 @@ def test_scores_that_were_not_perturbed_are_refused(rounded, dtype: type) -> Non
     with pytest.raises(ValueError, match=r"^perturbed must be left out"):
         certify(y, s, perturbed=2.0**-4, method="nw")
     assert certify(y, s, lipschitz=8.0).upper <= 1.0
+
+
+@pytest.mark.parametrize("h", [2.0**-12, 0.25])
+def test_half_precision_is_too_coarse(h: float) -> None:
+    """Where the spacing doubles, eta of rounded scores is less smooth."""
+    s = perturb(np.random.default_rng(53).random(5_000), h, rng=1)
+    assert certify(s < 0.5, s.astype(np.float32), perturbed=h).n == 5_000
+    with pytest.raises(ValueError, match="rounding to float32"):
+        certify(s < 0.5, s.astype(np.float16), perturbed=h)
 
 
 def test_cells_are_judged_by_what_they_keep() -> None:

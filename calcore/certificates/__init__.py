@@ -101,8 +101,8 @@ def certify(
         Each score was drawn from the density proportional to sech((t - s) / perturbed) on [0, 1], t the
         classifier's score (drawn from the density restricted to [0, 1], not clipped to it), and will be in
         use. Then eta is 1/(2 perturbed)-Lipschitz whatever the classifier (THEORY 1.5). Scores with more
-        ties, or exact zeros and ones, than rounding explains are refused (THEORY 4.1); float32 scores that
-        went through decimal text must be made float32 again.
+        ties, or exact zeros and ones, than rounding to float32 explains are refused (THEORY 4.1); float32
+        scores that went through decimal text must be made float32 again.
     groups : (n,) array_like, optional
         Keep one random row of each group.
     pos_label : optional
@@ -168,8 +168,8 @@ def certify(
     width = None if perturbed is None else float(perturbed)
     if width is not None and (reason := why_not_perturbed(table, width)):
         raise ValueError(
-            f"perturbed must be left out: {reason}, so these scores were not drawn with the sech law; "
-            "for a model that cannot perturb its scores, state its variation"
+            f"perturbed must be left out: {reason}, so these scores were not drawn with the sech law, "
+            "or were rounded since; for a model that cannot perturb its scores, state its variation"
         )
 
     shares = {method: 1.0} if method != "auto" else _shares_of_auto(table.n, smooth, width is not None)

@@ -228,6 +228,8 @@ def _price(
     if variation == 0.0 or free <= 0.0:
         return 0.0
     most = free / variation  # beyond it the multiplier alone costs as much as all oscillations at once
+    if most < 1e-300:
+        return free
     top = math.log(most)
     best = minimise(lambda log: math.exp(log) * variation + bound(math.exp(log)), top - 12.0, top, steps=26)
     return min(free, best)

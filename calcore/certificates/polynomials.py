@@ -25,7 +25,7 @@ SHIFTS = 3
 _NOISE = 0.76
 """E|Z| of a normal Z, times the mean root of leverage: less at the middle of an interval than at its ends."""
 
-_ROUNDING = 1e-11
+_ROUNDING = 1e-10
 _BETAS = 0.5 * math.pi * (1.0 - np.geomspace(1.0, 1e-3, 97)[1:])
 
 
@@ -55,12 +55,13 @@ def approximation_errors(interval: float, degrees: NDArray[np.int64], width: flo
     The least of Bernstein's bound on ellipses in the strip where eta is analytic, of 1/2, and of what bounds
     of the first two derivatives say: w / (4 h), and w^2 / (32 h^2) for p >= 1.
     """
-    t = 2.0 * _BETAS * min(width / interval, 1e150)
+    width = min(max(width, 1e-100), 1e100)  # beyond which the errors are 1/2, or next to nothing
+    t = 2.0 * _BETAS * (width / interval)
     rho = t + np.sqrt(t * t + 1.0)
     powers = np.exp(-np.multiply.outer(degrees, np.log(rho)))
     with np.errstate(divide="ignore", over="ignore"):
         bernstein = (powers / (np.cos(_BETAS) * (rho - 1.0))).min(axis=-1)
-    slope = min(interval / width, 1e150)
+    slope = interval / width
     plain = np.where(degrees >= 1, min(0.25 * slope, slope * slope / 32.0), 0.25 * slope)
     least: Floats = np.minimum(np.minimum(bernstein, plain), 0.5)
     return least
@@ -102,7 +103,8 @@ def polynomials_upper(table: Table, running: Running, width: float, delta: float
 def off_center(lo: Floats, hi: Floats, x: Floats, unsure: Floats, width: float) -> Floats:
     """How far the mean of eta over a cell's rows can be from eta at their mean x, known up to `unsure`."""
     slope = slope_of(width)
-    above, below = (np.minimum((d + unsure) / width, 1e150) for d in np.maximum([hi - x, x - lo], 0.0))
+    with np.errstate(over="ignore"):
+        above, below = (np.minimum((d + unsure) / width, 1e150) for d in np.maximum([hi - x, x - lo], 0.0))
     bent = 0.25 * above * below
     rough = np.minimum(1.0, slope * (0.5 * (hi - lo) + unsure))
     away: Floats = np.where(hi > lo, np.minimum(bent + slope * unsure, rough), 0.0)

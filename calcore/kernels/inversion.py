@@ -248,7 +248,7 @@ def zetas(
             best = min(best, value + level)
         if hi[j] > lo[j] and (mean <= lo[j] or mean >= hi[j]):  # by rounding
             best -= spread[j]
-        out[j] = best - _ROUNDING * (kappa * rows + abs(best))
+        out[j] = best - _ROUNDING * (kappa * rows + abs(best)) - 1e-15 * kappa / lam
     return out
 
 

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from calcore import _validate
 from calcore.bounds import kl_upper
-from calcore.certificates import _BRIER, _PARTS, certify
+from calcore.certificates import _BRIER, _PARTS, _assumption, _shares_of_auto, certify
+from calcore.certificates import inversion, polynomials
 from calcore.certificates.bins import Running, Smoothness
 from calcore.certificates.deviation import smallest_deviation
 from calcore.certificates.options import one_seed
@@ -103,7 +104,7 @@ def rows_needed(
     law = _law(base_rate, scores)
 
     def bound(n: int) -> float:
-        return _expected(law, n, delta * _PARTS[side][1], delta, Smoothness(variation=v), error)
+        return _expected(law, n, side, delta, Smoothness(variation=v), None, error)
 
     if bound(_MOST) > wanted:
         raise ValueError(
@@ -152,16 +153,28 @@ def _cells(law: NDArray[np.float64], n: int) -> Cells:
 
 
 def _expected(
-    law: NDArray[np.float64], n: int, part: float, delta: float, smooth: Smoothness, ce: float
+    law: NDArray[np.float64], n: int, side: str, delta: float, smooth: Smoothness, width: float | None, ce: float
 ) -> float:
     """The upper bound to be expected from `n` rows of a model with calibration error `ce`."""
     cells = _cells(law, n)
-    share = (1.0 - _BRIER) * part * SHARES.main
-    planner = Planner(cells, Running.of(cells), share)
-    base = min(1.0, ce + planner.best(smooth).expected - planner.deviation)
-    squares = min(1.0, float((law * (1.0 - law)).mean()) + ce)
-    brier = kl_upper(squares, -math.log(_BRIER * delta) / n)
-    return min(1.0, base + smallest_deviation(base, n, share, brier).total)
+    running = Running.of(cells)
+    above = (1.0 - _BRIER) * delta * _PARTS[side][1]
+    square = min(1.0, float((law * (1.0 - law)).mean()) + ce)
+    brier = kl_upper(square, -math.log(_BRIER * delta) / n)
+    least = 1.0
+    for method, share in _shares_of_auto(n, smooth, width is not None).items():
+        part = share * above
+        if method == "inversion":
+            bound = inversion.expected_upper(cells, running, smooth, part, square, brier, ce)
+        elif method == "polynomials":
+            assert width is not None
+            bound = polynomials.expected_upper(cells, running, width, part, ce)
+        else:
+            planner = Planner(cells, running, above)
+            base = min(1.0, ce + planner.best(smooth).expected - planner.deviation)
+            bound = base + smallest_deviation(base, n, part * SHARES.main, brier).total
+        least = min(least, bound)
+    return least
 
 
 def _two_digits(n: int) -> int:

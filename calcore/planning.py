@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from calcore import _validate
 from calcore.bounds import kl_upper
-from calcore.certificates import _BRIER, _PARTS, certify
+from calcore.certificates import (
+    _BRIER,
+    _PARTS,
+    _assumption,
+    _shares_of_auto,
+    certify,
+    inversion,
+    polynomials,
+)
 from calcore.certificates.bins import Running, Smoothness
 from calcore.certificates.deviation import smallest_deviation
 from calcore.certificates.options import one_seed
@@ -40,13 +48,14 @@ def rows_needed(
     base_rate: float | None = None,
     scores: ArrayLike | None = None,
     ce: float = 0.0,
-    variation: float = 1.0,
+    variation: float | None = None,
+    perturbed: float | None = None,
     side: Literal["upper", "both"] = "upper",
 ) -> RowsNeeded:
     """Say how many rows `certify` needs for an upper bound of `target`.
 
     Use it before data are collected or labelled. It is a plan and no guarantee: the typical bound (about the
-    median over samples) of the plug-in certificate. Where `certify` has something sharper, fewer rows do.
+    median over samples) of ``certify(method="auto")``.
 
     Parameters
     ----------
@@ -62,8 +71,10 @@ def rows_needed(
     ce : float, default 0
         Calibration error of the model, below `target`. The bound is taken to be larger by all of it,
         wherever in the scores it is: for an error spread over all scores, fewer rows do.
-    variation : float, default 1
-        As in `certify`; finite.
+    variation : float, optional
+        As in `certify`; finite. Default 1, or nothing with `perturbed`.
+    perturbed : float, optional
+        As in `certify`; `scores` are then perturbed ones.
     side : {"upper", "both"}
         As in `certify`.
 
@@ -79,14 +90,15 @@ def rows_needed(
 
     Notes
     -----
-    The bins are those that `certify` would choose, priced as it prices them (THEORY 1.7), with the deviation
-    that it uses. Scores are interpolated between the quantiles of those given; a value that fills a quantile
-    and more is one score that many rows have. About 20 numbers of rows are tried, each O(65,536).
+    Each method that "auto" would use, at its share of `delta`, with the bins that it would choose, priced as
+    it prices them (THEORY 7.4). Scores are interpolated between the quantiles of those given; a value that
+    fills a quantile and more is one score that many rows have. About 20 numbers of rows are tried, each
+    O(65,536).
 
     Examples
     --------
     >>> plan = rows_needed(0.02, base_rate=0.5)
-    >>> 60_000 < plan.n < 100_000
+    >>> 20_000 < plan.n < 60_000
     True
     """
     wanted = _validate.probability(target, "target")
@@ -97,13 +109,17 @@ def rows_needed(
         raise ValueError(
             f"target must be above ce; got {target} and {ce}: no bound is below the error itself"
         )
-    v = _validate.nonnegative_number(variation, "variation")
-    if v == math.inf:
+    if variation is None and perturbed is None:
+        variation = 1.0
+    smooth, _ = _assumption(variation, None, perturbed)
+    assert smooth is not None
+    if variation is not None and smooth.variation == math.inf:
         raise ValueError("variation must be finite; got inf")
+    width = None if perturbed is None else float(perturbed)
     law = _law(base_rate, scores)
 
     def bound(n: int) -> float:
-        return _expected(law, n, delta * _PARTS[side][1], delta, Smoothness(variation=v), error)
+        return _expected(law, n, side, delta, smooth, width, error)
 
     if bound(_MOST) > wanted:
         raise ValueError(
@@ -122,7 +138,8 @@ def rows_needed(
         delta=delta,
         side=side,
         ce=error,
-        variation=v,
+        variation=None if variation is None else smooth.variation,
+        perturbed=width,
         base_rate=float(law.mean()),
         curve=tuple((n, bound(n)) for n in others if n <= _MOST),
     )
@@ -152,16 +169,34 @@ def _cells(law: NDArray[np.float64], n: int) -> Cells:
 
 
 def _expected(
-    law: NDArray[np.float64], n: int, part: float, delta: float, smooth: Smoothness, ce: float
+    law: NDArray[np.float64],
+    n: int,
+    side: str,
+    delta: float,
+    smooth: Smoothness,
+    width: float | None,
+    ce: float,
 ) -> float:
     """The upper bound to be expected from `n` rows of a model with calibration error `ce`."""
     cells = _cells(law, n)
-    share = (1.0 - _BRIER) * part * SHARES.main
-    planner = Planner(cells, Running.of(cells), share)
-    base = min(1.0, ce + planner.best(smooth).expected - planner.deviation)
-    squares = min(1.0, float((law * (1.0 - law)).mean()) + ce)
-    brier = kl_upper(squares, -math.log(_BRIER * delta) / n)
-    return min(1.0, base + smallest_deviation(base, n, share, brier).total)
+    running = Running.of(cells)
+    above = (1.0 - _BRIER) * delta * _PARTS[side][1]
+    square = min(1.0, float((law * (1.0 - law)).mean()) + ce)
+    brier = kl_upper(square, -math.log(_BRIER * delta) / n)
+    least = 1.0
+    for method, share in _shares_of_auto(n, smooth, width is not None).items():
+        part = share * above
+        if method == "inversion":
+            bound = inversion.expected_upper(cells, running, smooth, part, square, brier, ce)
+        elif method == "polynomials":
+            assert width is not None
+            bound = polynomials.expected_upper(cells, running, width, part, ce)
+        else:
+            planner = Planner(cells, running, above)
+            base = min(1.0, ce + planner.best(smooth).expected - planner.deviation)
+            bound = base + smallest_deviation(base, n, part * SHARES.main, brier).total
+        least = min(least, bound)
+    return least
 
 
 def _two_digits(n: int) -> int:

@@ -243,8 +243,10 @@ class RowsNeeded:
     ----------
     n : int
         Rows, rounded up to two digits.
-    target, delta, side, ce, variation : float or str
+    target, delta, side, ce : float or str
         As they were given to `rows_needed`.
+    variation, perturbed : float or None
+        What is assumed; None where it is not.
     base_rate : float
         Mean of the scores that were planned for.
     curve : tuple of (int, float)
@@ -256,7 +258,8 @@ class RowsNeeded:
     delta: float
     side: str
     ce: float
-    variation: float
+    variation: float | None
+    perturbed: float | None
     base_rate: float
     curve: tuple[tuple[int, float], ...]
 

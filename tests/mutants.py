@@ -629,12 +629,33 @@ MUTANTS += [
     Mutant(
         "plan: deviation forgotten",
         PLANNING,
-        "base + smallest_deviation(base, n, share, brier).total",
+        "base + smallest_deviation(base, n, part * SHARES.main, brier).total",
         "base",
         PLANNING_TESTS,
     ),
     Mutant(
         "plan: error of the model forgotten", PLANNING, "ce + planner.best", "planner.best", PLANNING_TESTS
+    ),
+    Mutant(
+        "plan: inversion without the noise seen",
+        INVERSION,
+        "seen = float(_noise(part.deviation).sum()) + n * ce",
+        "seen = n * ce",
+        PLANNING_TESTS,
+    ),
+    Mutant(
+        "plan: inversion without the model's error",
+        INVERSION,
+        "seen = float(_noise(part.deviation).sum()) + n * ce",
+        "seen = float(_noise(part.deviation).sum())",
+        PLANNING_TESTS,
+    ),
+    Mutant(
+        "plan: polynomials without noise",
+        POLYNOMIALS,
+        "_THINNED * _NOISE * noise",
+        "0.0 * noise",
+        PLANNING_TESTS,
     ),
     Mutant("plan: both ends priced as one", PLANNING, "delta * _PARTS[side][1]", "delta", PLANNING_TESTS),
     Mutant(

@@ -93,9 +93,17 @@ class Classes:
 
     def distance(self, deviation: Floats, kappa: int) -> Floats:
         """About how far from the mean zeta is taken, in rows."""
-        log = np.log(np.maximum(deviation, 1e-300))
-        places: Floats = np.interp(log, self.logs, self.places[kappa])
-        return places
+        return self._at(deviation, self.places[kappa])
+
+    def each(self, deviation: Floats, kappa: int) -> Floats:
+        """Zeta of each bin. Its ratio to the deviation is interpolated, which bends less."""
+        ratio = self._at(deviation, self.values[kappa] * np.exp(-self.logs))
+        least = math.exp(self.logs[0])
+        return ratio * np.where(ratio > 0.0, deviation, np.maximum(deviation, least))
+
+    def _at(self, deviation: Floats, values: Floats) -> Floats:
+        found: Floats = np.interp(np.log(np.maximum(deviation, 1e-300)), self.logs, values)
+        return found
 
 
 def inversion_upper(table: Table, running: Running, smooth: Smoothness, delta: float, brier: float) -> Bound:
@@ -121,15 +129,45 @@ def inversion_upper(table: Table, running: Running, smooth: Smoothness, delta: f
     # the table's sum may exceed the truth by 2^-27 a row
     square = max(table.sum_squared_error / n - 2.0**-26, 0.0)
     low = kl_lower(square, -math.log(LEVEL * delta) / n)
-    plan = _plan(cells, running, smooth, nats)
+    plan, _ = _plan(cells, running, smooth, nats)
     parts = [_Part.of(table, cuts, smooth) for cuts in plan]
     if smooth == Smoothness() and any(part.bins.mixed.any() for part in parts):
         return _bound(0.0, 1.0, 0.0, 0.0, parts[0].bins.n.size)
-    bounds = [
-        _at_level(level, parts, _hidden(table, running, plan, smooth), smooth, n, nats)
-        for level in levels(n, nats, low, brier)
-    ]
+    hidden = _hidden(table, running, plan, smooth)
+    seen = sum(part.binned_error for part in parts) / len(parts)
+    bounds = [_at_level(level, parts, seen, hidden, smooth, n, nats) for level in levels(n, nats, low, brier)]
     return max(bounds, key=lambda bound: bound.value)
+
+
+def expected_upper(
+    cells: Cells, running: Running, smooth: Smoothness, delta: float, square: float, brier: float, ce: float
+) -> float:
+    """About the bound that `inversion_upper` gives a model, from scores alone (THEORY 7.4).
+
+    Parameters
+    ----------
+    smooth : Smoothness
+        It must assume something.
+    square, brier : float
+        Brier score of the model, and the upper bound of it that is to be expected.
+    ce : float
+        Calibration error of the model.
+    """
+    n = int(running.rows[-1])
+    nats = -math.log1p(-LEVEL) - math.log(delta)
+    plan, hidden = _plan(cells, running, smooth, nats)
+    part = _Part.planned(cells, plan[0], smooth)
+    seen = float(_noise(part.deviation).sum()) + n * ce
+    low = kl_lower(square, -math.log(LEVEL * delta) / n)
+    return max(
+        _at_level(level, [part], seen, hidden, smooth, n, nats, exact=False).value
+        for level in levels(n, nats, low, brier)
+    )
+
+
+def _noise(deviation: Floats) -> Floats:
+    """About E|A_B| of calibrated bins, by the standard deviation of their positives."""
+    return np.minimum(_MEAN_ABS * deviation, 2.0 * deviation * deviation)
 
 
 class _Part(NamedTuple):
@@ -144,30 +182,65 @@ class _Part(NamedTuple):
     @classmethod
     def of(cls, table: Table, cuts: Cuts, smooth: Smoothness) -> _Part:
         bins = bin_cells(table.cells(), cuts)
+        return cls._with(bins, table.abs_deviation(cuts, bins.mean_score), smooth)
+
+    @classmethod
+    def planned(cls, cells: Cells, cuts: Cuts, smooth: Smoothness) -> _Part:
+        """Scores are taken to lie evenly in their bins."""
+        bins = bin_cells(cells, cuts)
+        return cls._with(bins, 0.25 * bins.n * (bins.hi - bins.lo), smooth)
+
+    @classmethod
+    def _with(cls, bins: Bins, spread: Floats, smooth: Smoothness) -> _Part:
         mean = np.clip(bins.mean_score, 0.0, 1.0)
-        spread = np.where(bins.mixed, table.abs_deviation(cuts, bins.mean_score), 0.0)
+        spread = np.where(bins.mixed, spread, 0.0)
         return cls(bins, mean, np.sqrt(bins.n * mean * (1.0 - mean)), spread, oscillation_caps(bins, smooth))
 
     @property
     def binned_error(self) -> float:
         return float(np.abs(self.bins.s - self.bins.k).sum())
 
+    def zeta(self, kappa: float, a: float, distance: Floats) -> Floats:
+        """Zeta of every bin, rigorously; it is sought at about that `distance` from the mean, in rows."""
+        bins = self.bins
+        columns = bins.n, bins.s, self.spread, bins.lo, bins.hi
+        found: Floats = kernel.zetas(*columns, kappa * a, kappa, a, distance / bins.n, _PRECISION)
+        return found
+
+    def about(self, a: float, calibrated: Floats) -> Floats:
+        """About zeta, from that of calibrated atoms; scores inside a bin differ, which noise mostly hides."""
+        differ = np.maximum(self.spread - 0.4 * self.deviation, 0.0)
+        return calibrated + 0.5 * a * self.deviation * self.deviation - differ
+
 
 def _at_level(
-    level: Level, parts: list[_Part], hidden: float, smooth: Smoothness, n: int, nats: float
+    level: Level,
+    parts: list[_Part],
+    seen: float,
+    hidden: float,
+    smooth: Smoothness,
+    n: int,
+    nats: float,
+    *,
+    exact: bool = True,
 ) -> Bound:
     """The bound for one a; kappa is chosen with the labels, for all of them hold at once.
 
     The choice knows nothing of what eta costs inside bins. Where this turns out to be much, others are tried.
+    To plan, `exact` is false: zeta is then that of the classes.
     """
-    seen = sum(part.binned_error for part in parts) / len(parts)
     classes = Classes(max(float(part.deviation.max()) for part in parts), level.a)
     expected = sum(classes.zeta(part.deviation) for part in parts) / len(parts)
 
     def at(choice: int) -> Bound:
-        distances = [classes.distance(part.deviation, choice) for part in parts]
         kappa = float(_KAPPA[choice])
-        return _at_kappa(kappa, level, parts, distances, seen, hidden, smooth.variation, n, nats)
+        zetas = [
+            part.zeta(kappa, level.a, classes.distance(part.deviation, choice))
+            if exact
+            else part.about(level.a, classes.each(part.deviation, choice))
+            for part in parts
+        ]
+        return _at_kappa(kappa, level, parts, zetas, seen, hidden, smooth.variation, n, nats)
 
     first = int(np.argmin(_KAPPA * seen - expected))
     best = at(first)
@@ -182,7 +255,7 @@ def _at_kappa(
     kappa: float,
     level: Level,
     parts: list[_Part],
-    distances: list[Floats],
+    zetas: list[Floats],
     seen: float,
     hidden: float,
     variation: float,
@@ -191,10 +264,8 @@ def _at_kappa(
 ) -> Bound:
     a = level.a
     noise = loss = joint = 0.0
-    for part, distance in zip(parts, distances, strict=True):
+    for part, zeta in zip(parts, zetas, strict=True):
         bins, mixed = part.bins, part.bins.mixed
-        columns = bins.n, bins.s, part.spread, bins.lo, bins.hi
-        zeta = kernel.zetas(*columns, kappa * a, kappa, a, distance / bins.n, _PRECISION)
         noise += float(zeta.sum()) / len(parts)
         if mixed.any():
             rows = bins.n[mixed], part.mean[mixed]
@@ -260,11 +331,13 @@ def shifts(n: int) -> int:
     return 4 if n < 1_000_000 else 2
 
 
-def _plan(cells: Cells, running: Running, smooth: Smoothness, nats: float) -> list[Cuts]:
-    """Partitions that would give a calibrated model the least bound, from scores alone."""
-    every = np.arange(cells.n.size + 1)
+def _plan(cells: Cells, running: Running, smooth: Smoothness, nats: float) -> tuple[list[Cuts], float]:
+    """Partitions that would give a calibrated model the least bound, from scores alone.
+
+    With them, about the sum over rows of what a bin can hide.
+    """
     if smooth == Smoothness():
-        return [every]
+        return [np.arange(cells.n.size + 1)], 0.0
     n = int(running.rows[-1])
     rate = np.clip(cells.s / cells.n, 0.0, 1.0)
     brier = float((cells.n * rate * (1.0 - rate)).sum()) / n
@@ -273,7 +346,7 @@ def _plan(cells: Cells, running: Running, smooth: Smoothness, nats: float) -> li
     largest = 0.5 * float(cells.n[several].max(initial=0))
     used = shifts(n)
     thinned = (1.0 + 0.5 / used**2) / 3.0
-    best, chosen, classes = math.inf, 1, None
+    best, chosen, hides, classes = math.inf, 1, 0.0, None
     for count in sorted({max(1, round(n**0.4 * 2.0 ** (j / 3.0))) for j in range(-15, 18)}):
         cuts = equal_mass_cuts(running.rows, count, 0, 1)
         rows = np.diff(running.rows[cuts]).astype(np.float64)
@@ -282,7 +355,7 @@ def _plan(cells: Cells, running: Running, smooth: Smoothness, nats: float) -> li
         deviation = np.sqrt(variance)
         if classes is None:
             classes = Classes(float(deviation.max()), a)
-        seen = float(np.minimum(_MEAN_ABS * deviation, 2.0 * variance).sum())
+        seen = float(_noise(deviation).sum())
         noise = float((_KAPPA * seen - classes.zeta(deviation)).min())
         if noise > best:  # it grows with the number of bins
             break
@@ -290,13 +363,12 @@ def _plan(cells: Cells, running: Running, smooth: Smoothness, nats: float) -> li
         mixed = width > 0.0
         # scores inside a bin differ, which noise mostly hides
         noise += float(np.maximum(0.25 * rows * width - 0.4 * deviation, 0.0)[mixed].sum())
-        hidden = 0.0
+        hidden = priced = 0.0
         if smooth.lipschitz < math.inf:
-            hidden = hidden_mean_deviation(rows[mixed], width[mixed] / 3.0, smooth)
+            hidden = priced = hidden_mean_deviation(rows[mixed], width[mixed] / 3.0, smooth)
         elif mixed.any():
-            jump = max(largest, thinned * n / count)
-            rare = float((2.0 * variance)[mixed].max())
-            hidden = smooth.variation * min(jump, rare)
-        if noise + 1.1 * hidden < best:
-            best, chosen = noise + 1.1 * hidden, count
-    return [equal_mass_cuts(running.rows, chosen, shift, used) for shift in range(used)]
+            hidden = smooth.variation * max(largest, thinned * n / count)
+            priced = min(hidden, smooth.variation * float((2.0 * variance)[mixed].max()))
+        if noise + 1.1 * priced < best:
+            best, chosen, hides = noise + 1.1 * priced, count, hidden
+    return [equal_mass_cuts(running.rows, chosen, shift, used) for shift in range(used)], hides

@@ -12,6 +12,7 @@ from calcore.certificates.bins import Floats, Running, Table
 from calcore.certificates.bound import Bound
 from calcore.certificates.deviation import Deviation, sub_gaussian
 from calcore.kernels import polynomials as kernel
+from calcore.table import Cells
 
 MOST = 24
 """Largest degree."""
@@ -24,6 +25,9 @@ SHIFTS = 3
 
 _NOISE = 0.76
 """E|Z| of a normal Z, times the mean root of leverage: less at the middle of an interval than at its ends."""
+
+_THINNED = 0.93
+"""What averaging leaves of the noise."""
 
 _ROUNDING = 1e-10
 _BETAS = 0.5 * math.pi * (1.0 - np.geomspace(1.0, 1e-3, 97)[1:])
@@ -98,6 +102,29 @@ def polynomials_upper(table: Table, running: Running, width: float, delta: float
     terms = {"plug_in": plug_in, "bias": bias}
     terms |= {"deviation": deviation.sample, "transfer": deviation.transfer}
     return Bound(terms, n_bins=plans[0].degrees.size)
+
+
+def expected_upper(cells: Cells, running: Running, width: float, delta: float, ce: float) -> float:
+    """About the bound that `polynomials_upper` gives a model, from scores alone (THEORY 7.4).
+
+    Parameters
+    ----------
+    ce : float
+        Calibration error of the model.
+    """
+    n = int(running.rows[-1])
+    x = np.clip(cells.s / cells.n, 0.0, 1.0)
+    rows = cells.n.astype(np.float64)
+    variance = np.concatenate([[0.0], np.cumsum(rows * x * (1.0 - x))])
+    noise = bias = 0.0
+    for shift in range(SHIFTS):
+        plan = intervals_for(x, running, width, shift / SHIFTS)
+        free = np.minimum(plan.degrees + 1, np.diff(plan.cuts))
+        noise += float(np.sqrt(np.maximum(np.diff(variance[plan.cuts]), 0.0) * free).sum())
+        bias += hidden(plan, rows, np.zeros_like(x))
+    noise, bias = _THINNED * _NOISE * noise / (SHIFTS * n), bias / (SHIFTS * n)
+    base = min(1.0, ce + min(ce, bias) + noise + bias)
+    return base + max(0.0, sub_gaussian(base, n, -math.log(delta)).total)
 
 
 def off_center(lo: Floats, hi: Floats, x: Floats, unsure: Floats, width: float) -> Floats:

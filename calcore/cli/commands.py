@@ -665,8 +665,19 @@ def plan(
     delta: Annotated[float, typer.Option("--delta", help="Probability that the bound misses.")] = 0.05,
     ce: Annotated[float, typer.Option("--ce", help="Calibration error that the model has.")] = 0.0,
     variation: Annotated[
-        float, typer.Option("--variation", help="Total variation of the true rate, as in certify.")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            "--variation",
+            help="Total variation of the true rate, as in certify: 1, or nothing with --perturbed.",
+            show_default=False,
+        ),
+    ] = None,
+    perturbed: Annotated[
+        float | None,
+        typer.Option(
+            "--perturbed", help="Width of the perturbation of the scores, as in certify.", show_default=False
+        ),
+    ] = None,
     side: Annotated[PlanSide, typer.Option("--side", help="Ends that are bounded.")] = PlanSide.UPPER,
     as_json: Json = False,
 ) -> int:
@@ -694,6 +705,7 @@ def plan(
             scores=scores,
             ce=ce,
             variation=variation,
+            perturbed=perturbed,
             side=side.value,
         )
     except ValueError as error:

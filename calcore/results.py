@@ -55,6 +55,9 @@ class Certificate:
         Folds that were fitted and tested; 0 where rows are not split.
     bandwidth : float or None
         Half the width of the windows of scores; None where there are none.
+    winner : str
+        The method that gave the upper end: `method` itself, or which of those that "auto" chooses from; empty
+        for ``side="lower"``.
     """
 
     lower: float
@@ -75,6 +78,7 @@ class Certificate:
     warnings: tuple[str, ...] = ()
     n_folds: int = 0
     bandwidth: float | None = None
+    winner: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))

@@ -216,6 +216,7 @@ def certify(
         warnings=tuple(notes + _warnings(table, n_dropped)),
         n_folds=bound.n_folds,
         bandwidth=bound.bandwidth,
+        winner=(bound.method or method) if above > 0.0 else "",
     )
 
 
@@ -256,7 +257,8 @@ def _one_assumption(
         if name not in usable:
             raise ValueError(f"{name} must be left out: method={method!r} uses {' or '.join(usable)}")
     if not given and "variation" not in usable:
-        raise ValueError(f"lipschitz or perturbed must be given: method={method!r} needs one of them")
+        needs = "needs one of them" if len(usable) > 1 else "needs it"
+        raise ValueError(f"{' or '.join(usable)} must be given: method={method!r} {needs}")
     if len(given) > 1 and not method.startswith("nw"):
         raise ValueError(
             f"{given[1]} must be left out beside {given[0]}: method={method!r} uses one assumption"
@@ -365,9 +367,9 @@ def _ours(
         part = share * delta
         if method == "polynomials":
             assert width is not None
-            bounds.append(polynomials_upper(table, running, width, part))
+            bound = polynomials_upper(table, running, width, part)
         elif method == "inversion":
-            bounds.append(inversion_upper(table, running, smooth, part, brier))
+            bound = inversion_upper(table, running, smooth, part, brier)
         else:
             fine = planner.equal_mass(4 * plan.n_bins, smooth)
             upper = plug_in_upper(table, running, plan, fine, smooth, part, brier, parts)
@@ -377,7 +379,8 @@ def _ours(
                 "deviation": upper.deviation.sample,
                 "transfer": upper.deviation.transfer,
             }
-            bounds.append(Bound(terms, upper.n_bins))
+            bound = Bound(terms, upper.n_bins)
+        bounds.append(bound._replace(method=method))
     return min(bounds, key=lambda bound: bound.value), words
 
 

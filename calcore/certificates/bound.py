@@ -12,6 +12,8 @@ class Bound(NamedTuple):
     n_bins: int = 0
     n_folds: int = 0
     bandwidth: float | None = None
+    method: str = ""
+    """Where one of several was chosen."""
 
     @property
     def value(self) -> float:

@@ -176,7 +176,8 @@ def certificate_text(
     if c.n_dropped:
         facts.append(("Groups", f"one random row of each: {c.n:,} of {c.n + c.n_dropped:,} rows"))
     facts.append(("Base rate", f"{_short(c.base_rate)}; mean score {_short(c.mean_score)}"))
-    facts.append(("Method", f"{c.method}; {_bins_used(c)}{c.table}"))
+    chosen = f": {c.winner}" if c.winner not in ("", c.method) else ""
+    facts.append(("Method", f"{c.method}{chosen}; {_bins_used(c)}{c.table}"))
     if data:
         facts.append(("Data", data))
     parts.append("\n".join(_fact(name, text, width) for name, text in facts))
@@ -247,8 +248,8 @@ def _bins_used(c: Certificate) -> str:
         return f"{c.n_folds} folds, {windows}"
     if c.n_bins == 0:
         return windows
-    if c.method == "polynomials":
-        return f"polynomials on {c.n_bins:,} intervals, "
+    if c.winner == "polynomials":
+        return f"{c.n_bins:,} intervals, "
     return "every row for itself, " if c.n_bins == c.n else f"{c.n_bins:,} bins, "
 
 
@@ -260,7 +261,7 @@ def _terms_text(c: Certificate, width: int) -> str:
     total = sum(c.terms.values())
     digits = _digits(total) + 1
     names = max(len(name) for name in (*c.terms, "upper bound"))
-    meanings = _TERMS | _TERMS_OF.get(c.method, {})
+    meanings = _TERMS | _TERMS_OF.get(c.winner, {})
     lines = ["The upper end is the sum of"]
     for name, value in c.terms.items():
         if value == 0.0 and name not in ("plug_in", "denoised"):

@@ -461,7 +461,7 @@ MUTANTS = [
     Mutant(
         "inversion: auto pays twice",
         CERTIFY,
-        "inversion_upper(table, running, smooth, part * delta, brier)",
+        "inversion_upper(table, running, smooth, part, brier)",
         "inversion_upper(table, running, smooth, delta, brier)",
         INVERSIONS,
     ),

@@ -25,6 +25,7 @@ from calcore.table import CellTable, ScoreTable, tabulate
 
 __all__ = ["ROW_METHODS", "certify"]
 
+Method = Literal["auto", "plugin", "inversion", "polynomials", "tv", "nw", "nw-folds", "buckets"]
 _METHODS = ("auto", "plugin", "inversion", "polynomials", "tv", "nw", "nw-folds", "buckets")
 _ONE_KIND = {  # of assumption, and those that each can use
     "polynomials": ("perturbed",),
@@ -48,7 +49,7 @@ def certify(
     *,
     delta: float = 0.05,
     side: Literal["both", "upper", "lower"] = "both",
-    method: Literal["auto", "plugin", "inversion", "polynomials", "tv", "nw", "nw-folds", "buckets"] = "auto",
+    method: Method = "auto",
     variation: float | None = None,
     lipschitz: float | None = None,
     perturbed: float | None = None,
@@ -172,7 +173,9 @@ def certify(
             "or were rounded since; for a model that cannot perturb its scores, state its variation"
         )
 
-    shares = {method: 1.0} if method != "auto" else _shares_of_auto(table.n, smooth, width is not None)
+    shares: dict[Method, float] = {method: 1.0}
+    if method == "auto":
+        shares = _shares_of_auto(table.n, smooth, width is not None)
     if len(shares) == 1:
         (method,) = shares
     # One upper bound of the Brier score serves both ends; its share of delta is paid once.
@@ -329,7 +332,7 @@ def _named(
     return nw_folds_upper(table, slope, curvature, delta, n_folds, generator)
 
 
-def _shares_of_auto(n: int, smooth: Smoothness | None, perturbed: bool) -> dict[Any, float]:
+def _shares_of_auto(n: int, smooth: Smoothness | None, perturbed: bool) -> dict[Method, float]:
     """Methods that "auto" chooses from, and their parts of delta: functions of n and the arguments alone."""
     slope_alone = smooth is not None and smooth.variation == math.inf and smooth.lipschitz < math.inf
     invert = n >= _ENOUGH_TO_INVERT and not slope_alone
@@ -341,7 +344,7 @@ def _shares_of_auto(n: int, smooth: Smoothness | None, perturbed: bool) -> dict[
 
 
 def _ours(
-    shares: dict[Any, float],
+    shares: dict[Method, float],
     table: Table,
     running: Running,
     delta: float,

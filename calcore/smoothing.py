@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calcore import _validate
-from calcore.kernels import gauss, sorting, windows
+from calcore.kernels import gauss, ordering, sorting, windows
 
 Window = Literal["box", "epanechnikov", "gaussian"]
 _WINDOWS = ("box", "epanechnikov", "gaussian")
@@ -123,15 +123,14 @@ def nadaraya_watson(
     points = None if at is None else _validate.numbers(at, "at")
     threads = _validate.threads(n_threads, _PARTS)
 
-    order = _order(places)
+    places, order = _ordered(places)
     if order is not None:
-        places, values = places[order], values[order]
+        values = values[order]
         masses = None if masses is None else masses[order]
     if points is None:
         points_order, ascending = order, places
     else:
-        points_order = _order(points)
-        ascending = points if points_order is None else points[points_order]
+        ascending, points_order = _ordered(points)
     if masses is not None and not masses.all():
         kept = masses > 0.0
         if not kept.any():
@@ -303,9 +302,21 @@ def _in_parts(kernel: Kernel, at: NDArray[np.float64], out: NDArray[np.float64],
         list(pool.map(lambda own: kernel(at[own], out[own]), ranges))
 
 
-def _order(x: NDArray[np.float64]) -> NDArray[np.int64] | None:
-    """Places of ascending x, or None if they ascend already."""
-    return None if np.all(x[:-1] <= x[1:]) else np.argsort(x)
+def _ordered(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
+    """Ascending x, and the rows that they come from; None if they ascend already."""
+    if np.all(x[:-1] <= x[1:]):
+        return x, None
+    low, bits = float(x.min()), (len(x) - 1).bit_length()
+    scale = 2.0 ** (62 - bits) / max(float(x.max()) - low, 1e-280)
+    rows = np.empty(len(x), np.int64)
+    ordering.pack_places(_read_only(x), low, scale, bits, rows)
+    rows.sort()
+    rows &= (1 << bits) - 1
+    ascending = x[rows]
+    if not ordering.settle(ascending, rows, 4 * len(x)):  # most lie on few places of the grid
+        rows = np.argsort(x, kind="stable")
+        ascending = x[rows]
+    return ascending, rows
 
 
 T = TypeVar("T", np.uint8, np.float64)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from calcore import smoothing
 from calcore.kernels import gauss, windows
 from calcore.smoothing import kernel_ce_curve, nadaraya_watson
 
@@ -446,3 +447,26 @@ def test_labels_over_ten_million_rows() -> None:
     low = np.searchsorted(x, x[places] - 1e-3, side="left")
     high = np.searchsorted(x, x[places] + 1e-3, side="right")
     assert np.array_equal(found[places], (passed[high] - passed[low]) / (high - low))
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("n", [1, 2, 3, 1000, 4097])
+def test_order_of_any_numbers(n: int) -> None:
+    """Ascending, and the rows of a stable sort: also of ties, heaps finer than the grid, and huge ranges."""
+    rng = np.random.default_rng(n)
+    for x in (
+        rng.random(n),
+        rng.integers(0, 5, n) / 4,
+        rng.beta(0.05, 20.0, n),
+        np.r_[1.0, 0.5 + 1e-15 * rng.integers(0, 9, n - 1)],
+        -(10.0 ** rng.uniform(-300, 308, n)),
+        rng.choice([-1.7e308, 1.7e308, 0.0, 5e-324], n),
+        np.arange(n)[::-1] * 1e-30,
+    ):
+        ascending, rows = smoothing._ordered(x)
+        expected = np.argsort(x, kind="stable")
+        assert np.array_equal(ascending, x[expected])
+        if rows is None:
+            assert np.array_equal(x, ascending)
+        else:
+            assert np.array_equal(rows, expected)

@@ -536,9 +536,9 @@ def test_every_part_of_delta_is_paid_for_once(monkeypatch, method: str, variatio
         paid.append(delta)
         return smallest(base, n, delta, brier, **options)
 
-    def spy_level(level, parts, hidden, smooth, n, nats):
+    def spy_level(level, parts, seen, hidden, smooth, n, nats):
         inverted.add(math.exp(-nats))
-        return at_level(level, parts, hidden, smooth, n, nats)
+        return at_level(level, parts, seen, hidden, smooth, n, nats)
 
     def spy_end(end):
         def wrapped(q, nats):

@@ -121,6 +121,17 @@ def test_more_is_asked_for_more() -> None:
     assert rows_needed(0.03, base_rate=0.01).n < n
 
 
+def test_a_larger_target_never_needs_more_rows() -> None:
+    planned = [
+        rows_needed(target, base_rate=0.2).n for target in (0.02, 0.0201, 0.021, 0.05, 0.06, 0.0601, 0.9)
+    ]
+    assert planned == sorted(planned, reverse=True)
+    many = np.random.default_rng(3).random(200_000)
+    assert rows_needed(0.03, scores=many).n == pytest.approx(
+        rows_needed(0.03, scores=many[:20_000]).n, rel=0.1
+    )
+
+
 def test_the_curve_falls_through_the_target() -> None:
     plan = rows_needed(0.03, base_rate=0.3)
     rows, uppers = zip(*plan.curve, strict=True)
@@ -145,7 +156,8 @@ def test_the_curve_falls_through_the_target() -> None:
         ({"base_rate": 0.5, "ce": 0.1}, ValueError, "target must be above ce; got 0.05 and 0.1"),
         ({"base_rate": 0.5, "ce": 0.04999999999}, ValueError, "target must be larger: 1e.12 rows"),
         ({"base_rate": 0.5, "variation": math.inf}, ValueError, "variation must be finite"),
-        ({"base_rate": 0.5, "perturbed": 0.0}, ValueError, "perturbed must be"),
+        ({"scores": [0.5, 0.6], "perturbed": 0.0}, ValueError, "perturbed must be"),
+        ({"base_rate": 0.5, "perturbed": 0.1}, TypeError, "scores must be given with perturbed"),
         ({"base_rate": 0.5, "side": "lower"}, ValueError, "side must be one of"),
         ({"base_rate": 0.5, "delta": 5}, ValueError, "delta must lie strictly"),
     ],
@@ -222,12 +234,11 @@ def test_command(tmp_path: Path) -> None:
     assert json.loads(ended.stdout) == json.loads(json.dumps(rows_needed(0.03, base_rate=0.3).to_dict()))
     scores = np.random.default_rng(0).random(3000)
     parquet.write_table(pa.table({"p": scores}), tmp_path / "scores.parquet")
-    words = ("--target", "0.03", "--base-rate", "0.3", "--perturbed", "0.01")
-    assert "scores perturbed with width 0.01, upper end only" in " ".join(
-        command("plan", *words).stdout.split()
-    )
     ended = command("plan", str(tmp_path / "scores.parquet"), "--score", "p", "--target", "0.03")
     assert f"About {rows_needed(0.03, scores=scores).n:,} rows for an upper bound of 0.03" in ended.stdout
+    words = ("--score", "p", "--target", "0.03", "--perturbed", "0.01")
+    ended = command("plan", str(tmp_path / "scores.parquet"), *words)
+    assert "scores perturbed with width 0.01, upper end only" in " ".join(ended.stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -237,6 +248,10 @@ def test_command(tmp_path: Path) -> None:
         (("--target", "0.03", "--base-rate", "3"), "--base-rate must lie strictly between 0 and 1"),
         (("--target", "0.03", "--base-rate", ".3", "--ce", ".1"), "--target must be above ce"),
         (("--target", "0.03", "nofile.csv", "--score", "p"), "nofile.csv"),
+        (
+            ("--target", "0.03", "--base-rate", ".3", "--perturbed", ".1"),
+            "--perturbed needs FILE and --score",
+        ),
         (("--target", "0.03", "nofile.csv"), "name the column of scores with --score"),
     ],
 )

@@ -697,6 +697,8 @@ def plan(
             scores = take_in_scores(files, score, progress=progress)
     elif base_rate is None:
         raise InputError("--base-rate, or FILE and --score, must be given")
+    elif perturbed is not None:
+        raise InputError("--perturbed needs FILE and --score: a base rate does not say how far scores spread")
     try:
         found = rows_needed(
             target,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import copy
+import itertools
 import json
 import math
 import os
@@ -18,6 +19,7 @@ from collections import defaultdict
 from fractions import Fraction
 from itertools import pairwise, permutations
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,7 +32,8 @@ from calcore._validate import binary
 from calcore.certificates.bins import bin_cells
 from calcore.kernels import cells as kernel
 from calcore.kernels.binning import equal_mass, uniform_bins
-from calcore.table import grid_for, grids, score_table, storage, tabulate
+from calcore.table import cell_table, grid_for, grids, score_table, storage, tabulate
+from calcore.table.base import BLOCK
 
 GRIDS = ("linear", "sqrt", "logit")
 SIZES = (1, 2, 7, 100)
@@ -376,6 +379,30 @@ def test_threads_do_not_matter(grid):
     for _ in range(20):
         for n_threads in (1, 2, 4, 8, None):
             assert same(CellTable(1000, grid).update(labels, scores, n_threads=n_threads), one)
+
+
+def test_a_thread_that_is_late_with_the_last_block_still_counts_it(monkeypatch):
+    """The others find the heap empty meanwhile, and end."""
+    labels, scores = simulated(600_000, 40)
+    last = -(-600_000 // BLOCK) - 1
+
+    class Heap:
+        def __init__(self):
+            self.numbers = itertools.count()
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            number = next(self.numbers)
+            if number == last:
+                time.sleep(0.3)
+            return number
+
+    one = CellTable(100).update(labels, scores, n_threads=1)
+    late = SimpleNamespace(count=Heap, takewhile=itertools.takewhile)
+    monkeypatch.setattr(cell_table, "itertools", late)
+    assert same(CellTable(100).update(labels, scores, n_threads=4), one)
 
 
 def test_threads_add_to_what_is_there():

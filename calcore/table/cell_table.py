@@ -269,8 +269,9 @@ class CellTable(Table):
             mine = itertools.takewhile(lambda i: i < len(starts) and not over.is_set(), heap)
             try:
                 return self._fill(part, (rows.block(starts[i], starts[i] + BLOCK) for i in mine))
-            finally:
+            except BaseException:  # not at the end of the heap: another thread may hold the last block
                 over.set()
+                raise
 
         if len(parts) == 1:
             return work(parts[0])

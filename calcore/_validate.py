@@ -526,7 +526,7 @@ def probability(value: object, name: str) -> float:
     """
     number = _number(value, name)
     if not 0.0 < number < 1.0:
-        hint = ": it is the error probability, e.g. 0.05" if number >= 1.0 else ""
+        hint = ": it is the error probability, e.g. 0.05" if number >= 1.0 and name == "delta" else ""
         raise ValueError(f"{name} must lie strictly between 0 and 1; got {_show(value)}{hint}")
     if number < 1e-300:
         raise ValueError(f"{name} must be at least 1e-300; got {_show(value)}")

@@ -16,6 +16,7 @@ __all__ = ["drift_test"]
 
 _MOST_BINS = 64
 _MOST_ROWS = 10**9
+_MOST_DRAWS = 10**7
 """Beyond, NumPy draws no hypergeometric numbers."""
 
 _AT_ONCE = 2**22
@@ -33,7 +34,8 @@ def drift_test(before: CellTable, after: CellTable, *, n_draws: int = 9_999, rng
     before, after : CellTable
         On the same grid, each with at least one row, and at most 10^9 rows together.
     n_draws : int, default 9_999
-        Random divisions to compare with; the smallest possible p-value is 1 / (n_draws + 1).
+        Random divisions to compare with; the smallest possible p-value is 2 / (n_draws + 1). At most
+        10^7.
     rng : None, int or numpy.random.Generator
         Draws them. None means 0.
 
@@ -77,6 +79,12 @@ def drift_test(before: CellTable, after: CellTable, *, n_draws: int = 9_999, rng
         if table.n == 0:
             raise ValueError(f"{name} must hold at least one row; got an empty table")
     draws = _validate.whole_number(n_draws, "n_draws", low=1)
+    if draws > _MOST_DRAWS:
+        raise ValueError(f"n_draws must be at most 10^7; got {draws}")
+    if (before.n_cells, before.grid) != (after.n_cells, after.grid):
+        raise ValueError(
+            f"after must have the same grid as before; got {after.describe()} for {before.describe()}"
+        )
     generator = _validate.generator(0 if rng is None else rng)
     pooled = CellTable(before.n_cells, before.grid).merge(before).merge(after)
     if pooled.n >= _MOST_ROWS:

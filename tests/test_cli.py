@@ -557,8 +557,14 @@ class TestClasses:
                 "--classes needs single rows: leave out --grid, --cells, --bins and --cr",
             ),
             ("--classes a,b --groups b", "--groups b: is the score column; name what rows belong to"),
-            ("--top-label", "--top-label and --class-labels are for --classes: leave them out"),
-            ("--class-labels a,b", "--top-label and --class-labels are for --classes: leave them out"),
+            (
+                "--top-label",
+                "--top-label and --class-labels are for --classes: name the columns with --classes too",
+            ),
+            (
+                "--class-labels a,b",
+                "--top-label and --class-labels are for --classes: name the columns with --classes too",
+            ),
             (
                 "a.cells --classes a,b",
                 "a.cells: a saved table has no single rows: name files with all columns",
@@ -893,6 +899,24 @@ class TestMonitor:
         )
         assert (done.returncode, done.stderr) == (2, "calcore: standard output: No space left on device\n")
         assert not Path("state").exists()
+
+    def test_another_monitor_meanwhile(self, job: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Two runs that began with one state: the second to end adds nothing, and says so."""
+        run("monitor", "a.parquet", "--state", "state")
+        load = calcore.CalibrationMonitor.load
+        rows = load("state").n
+
+        def other(path: str) -> calcore.CalibrationMonitor:
+            mine = load(path)
+            load(path).update([1], [0.5]).save(path)
+            return mine
+
+        monkeypatch.setattr(calcore.CalibrationMonitor, "load", other)
+        ended = run("monitor", "b.parquet", "--state", "state")
+        assert ended.code == 2
+        assert "state: changed while rows were read; none of these was added" in ended.err
+        monkeypatch.undo()
+        assert load("state").n == rows + 1
 
     @pytest.mark.parametrize(
         ("words", "message"),

@@ -107,7 +107,8 @@ def test_bins_do_not_depend_on_labels_or_on_which_table_is_first() -> None:
     [
         (lambda t: (t, ScoreTable([0], [0.5])), {}, "after must be a CellTable; got ScoreTable"),
         (lambda t: (CellTable(1000), t), {}, "before must hold at least one row"),
-        (lambda t: (t, CellTable(500).update([0], [0.5])), {}, "same grid"),
+        (lambda t: (t, CellTable(500).update([0], [0.5])), {}, "after must have the same grid as before"),
+        (lambda t: (t, t), {"n_draws": 10**8}, "n_draws must be at most 10"),
         (lambda t: (t, t), {"n_draws": 0}, "n_draws must be a whole number >= 1"),
     ],
 )

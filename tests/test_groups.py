@@ -248,8 +248,8 @@ def test_command_by_a_column(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (("--by", "contry"), "no column contry (--by); did you mean country?"),
-        (("--by", "country", "--groups", "country"), "--by needs single rows: leave out --groups"),
-        (("--by", "country", "--bins", "5"), "--by needs single rows"),
+        (("--by", "country", "--groups", "country"), "--by takes no --groups"),
+        (("--by", "country", "--bins", "5"), "--by takes no --groups"),
     ],
 )
 def test_command_faults(tmp_path: Path, words: tuple[str, ...], message: str) -> None:

@@ -15,7 +15,14 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from calcore import CertificateSet, certify, certify_classwise, certify_top_label
+from calcore import (
+    CertificateSet,
+    certify,
+    certify_classwise,
+    certify_groups,
+    certify_top_label,
+    compare,
+)
 from calcore._classes import class_rows
 
 
@@ -280,3 +287,22 @@ def test_a_set_is_a_frozen_mapping_that_states_its_level() -> None:
 def test_delta_is_checked_as_a_whole(delta: float) -> None:
     with pytest.raises(ValueError, match="delta must lie strictly between 0 and 1"):
         certify_classwise([0], [[0.5, 0.5]], delta=delta)
+
+
+@pytest.mark.parametrize("name", ["pos_label", "y_prob", "foo"])
+def test_options_of_other_functions_are_refused(name: str) -> None:
+    """A `pos_label` that was passed on would turn "right" and "wrong" round."""
+    y, s = [0, 1] * 20, [0.5] * 40
+    calls = {
+        "certify_top_label": lambda **o: certify_top_label(y, [[0.5, 0.5]] * 40, **o),
+        "certify_classwise": lambda **o: certify_classwise(y, [[0.5, 0.5]] * 40, **o),
+        "compare": lambda **o: compare(y, s, s, **o),
+        "certify_groups": lambda **o: certify_groups(y, s, by=y, **o),
+    }
+    for function, call in calls.items():
+        if name == "pos_label" and function in ("compare", "certify_groups"):
+            continue
+        if name == "y_prob" and function == "certify_groups":
+            continue
+        with pytest.raises(TypeError, match=rf"^{function}\(\) got an unexpected keyword argument '{name}'"):
+            call(**{name: 0})

@@ -135,7 +135,7 @@ def certify(
     log n) sorted, O(n) in cells.
 
     The interval's ends come from different arguments. If they cross, the data contradict the assumption at
-    this confidence: the upper end is then 1 and a warning says so. Bins are planned from scores alone, so a
+    this confidence: the upper end is then 1 and `warnings` say so. Bins are planned from scores alone, so a
     stronger assumption gives a smaller bound as a rule, not always.
 
     References

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from calcore import _validate
 from calcore.bounds import empirical_bernstein
 from calcore.certificates import ROW_METHODS, certify
-from calcore.certificates.options import Options, one_seed
+from calcore.certificates.options import Options, known, one_seed
 from calcore.results import Comparison, Interval
 from calcore.table import ScoreTable, tabulate
 
@@ -79,6 +79,7 @@ def compare(
     >>> round(found.mean_brier_difference, 12)  # .25 - (.81 + .01) / 2
     -0.16
     """
+    known(options, "compare")
     delta = _validate.probability(delta, "delta")
     if options.get("side", "both") != "both":
         raise ValueError(f"side must be left out: a difference needs both ends; got {options.get('side')!r}")

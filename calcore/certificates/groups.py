@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from calcore import _validate
 from calcore.certificates import ROW_METHODS, certify
-from calcore.certificates.options import Options, one_seed
+from calcore.certificates.options import Options, known, one_seed
 from calcore.results import CertificateSet
 from calcore.table import ScoreTable, tabulate
 
@@ -78,6 +78,7 @@ def certify_groups(
     >>> certificates.pooled.lower, certificates["weekend"].lower > 0.02
     (0.0, True)
     """
+    known(options, "certify_groups")
     delta = _validate.probability(delta, "delta")
     rows = _validate.binary(y_true, y_prob, pos_label=pos_label)
     names, codes = _validate.segments(by, len(rows))

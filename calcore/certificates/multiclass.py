@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from calcore import _validate
 from calcore._classes import class_rows
 from calcore.certificates import certify
-from calcore.certificates.options import Options, one_seed
+from calcore.certificates.options import Options, known, one_seed
 from calcore.results import Certificate, CertificateSet, Interval
 
 __all__ = ["certify_classwise", "certify_top_label"]
@@ -67,6 +67,7 @@ def certify_top_label(
     >>> certificate.base_rate, certificate.lower, certificate.upper < 0.05
     (0.5, 0.0, True)
     """
+    known(options, "certify_top_label")
     confidence, correct = class_rows(y_true, P, labels).top()
     return certify(correct, confidence, delta=delta, groups=groups, rng=rng, **options)
 
@@ -116,6 +117,7 @@ def certify_classwise(
     >>> certificates.mean.upper == certificates[0].upper == certificates[1].upper < 0.06
     True
     """
+    known(options, "certify_classwise")
     rows = class_rows(y_true, P, labels)
     delta = _validate.probability(delta, "delta")
     seed = one_seed(rng)

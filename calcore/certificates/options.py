@@ -20,6 +20,13 @@ class Options(TypedDict, total=False):
     n_folds: int
 
 
+def known(options: Options, function: str) -> None:
+    """Refuse what `Options` does not have, such as a `pos_label` that would be passed on to other labels."""
+    for name in options:
+        if name not in Options.__annotations__:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+
+
 def one_seed(rng: Any) -> np.random.SeedSequence:
     """What gives every certificate of a set the same draws, from `rng` as `certify` takes it."""
     drawn = _validate.generator(0 if rng is None else rng).integers(0, 2**32, 4, dtype=np.uint32)

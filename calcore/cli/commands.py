@@ -320,11 +320,14 @@ def certify(
                 )
             return _certify_classes(files, chosen, label, groups, options, side, max_ce, as_json)
     elif top_label or class_labels is not None:
-        raise InputError("--top-label and --class-labels are for --classes: leave them out")
+        raise InputError(
+            "--top-label and --class-labels are for --classes: name the columns with --classes too"
+        )
     if by is not None:
         if groups is not None or grid is not Grid.AUTO or cells is not None or bins or cross_check:
             raise InputError(
-                "--by needs single rows: leave out --groups, --grid, --cells, --bins and --cross-check"
+                "--by takes no --groups, --grid, --cells, --bins or --cross-check; for --groups use "
+                "calcore.certify_groups in Python"
             )
         return _certify_by(files, by, columns, options, side, max_ce, as_json)
     second = _second_solver() if cross_check else None
@@ -963,6 +966,7 @@ def monitor(
     if new and not files:
         raise InputError(f"{shown(state)}: no such file; give rows to begin with")
     spare(state, inputs=expand(files or []), force=True)
+    before = _identity(state)
     try:
         watch = _begun(max_ce, delta) if new else _resumed(state, max_ce, delta)
     except ValueError as error:
@@ -975,6 +979,11 @@ def monitor(
             )
     elif label is not None or score is not None or pos_label is not None:
         raise InputError("--label, --score and --pos-label are for rows: leave them out, or name a FILE")
+    if given is not None and _identity(state) != before:
+        raise InputError(
+            f"{shown(state)}: changed while rows were read; none of these was added: give them again, and "
+            "let one monitor at a time use a state"
+        )
     if as_json:
         about = None if given is None else {"label": given.label, "score": given.score}
         _write_json(
@@ -998,6 +1007,15 @@ def monitor(
         flush()  # saved last: whoever gets an error may feed the same rows again
         watch.save(state)
     return FAILED if watch.alarm else DONE
+
+
+def _identity(path: str) -> tuple[int, ...] | None:
+    """What changes if a file is replaced or written to; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _begun(max_ce: float | None, delta: float | None) -> CalibrationMonitor:

@@ -249,9 +249,13 @@ MUTANTS = [
     Mutant(
         "polynomials: bias dropped", POLYNOMIALS, "bias = sum(hidden(", "bias = 0.0 * sum(hidden(", FITTED
     ),
-    Mutant("polynomials: bias halved", POLYNOMIALS, "/ (SHIFTS * n)", "/ (2 * SHIFTS * n)", FITTED),
+    Mutant("polynomials: bias halved", POLYNOMIALS, "/ (SHIFTS * n) + _R", "/ (2 * SHIFTS * n) + _R", FITTED),
     Mutant(
-        "polynomials: delta -> sqrt(delta)", POLYNOMIALS, "-math.log(delta)", "-0.5 * math.log(delta)", FITTED
+        "polynomials: delta -> sqrt(delta)",
+        POLYNOMIALS,
+        "bias, n, -math.log(delta))",
+        "bias, n, -0.5 * math.log(delta))",
+        FITTED,
     ),
     Mutant(
         "polynomials: one degree too good",
@@ -433,8 +437,8 @@ MUTANTS = [
     Mutant(
         "inversion: delta -> sqrt(delta)",
         INVERSION,
-        "nats = -math.log1p(-LEVEL) - math.log(delta)",
-        "nats = -math.log1p(-LEVEL) - 0.5 * math.log(delta)",
+        "return -math.log1p(-LEVEL) - math.log(delta)",
+        "return -math.log1p(-LEVEL) - 0.5 * math.log(delta)",
         INVERSIONS,
     ),
     Mutant(
@@ -454,8 +458,8 @@ MUTANTS = [
     Mutant(
         "inversion: the level is not paid for",
         INVERSION,
-        "nats = -math.log1p(-LEVEL) - math.log(delta)",
-        "nats = -math.log(delta)",
+        "return -math.log1p(-LEVEL) - math.log(delta)",
+        "return -math.log(delta)",
         INVERSIONS,
     ),
     Mutant(

@@ -125,7 +125,7 @@ def inversion_upper(table: Table, running: Running, smooth: Smoothness, delta: f
     About ``(n m)^(1/2)`` operations for m bins, beside O(cells).
     """
     cells, n = table.cells(), table.n
-    nats = -math.log1p(-LEVEL) - math.log(delta)
+    nats = _nats(delta)
     # the table's sum may exceed the truth by 2^-27 a row
     square = max(table.sum_squared_error / n - 2.0**-26, 0.0)
     low = kl_lower(square, -math.log(LEVEL * delta) / n)
@@ -154,7 +154,7 @@ def expected_upper(
         Calibration error of the model.
     """
     n = int(running.rows[-1])
-    nats = -math.log1p(-LEVEL) - math.log(delta)
+    nats = _nats(delta)
     plan, hidden = _plan(cells, running, smooth, nats)
     part = _Part.planned(cells, plan[0], smooth)
     seen = float(_noise(part.deviation).sum()) + n * ce
@@ -163,6 +163,11 @@ def expected_upper(
         _at_level(level, [part], seen, hidden, smooth, n, nats, exact=False).value
         for level in levels(n, nats, low, brier)
     )
+
+
+def _nats(delta: float) -> float:
+    """L of the theorem: what is left of `delta` once the level is paid for."""
+    return -math.log1p(-LEVEL) - math.log(delta)
 
 
 def _noise(deviation: Floats) -> Floats:

@@ -585,7 +585,7 @@ def test_auto_is_about_the_best_of_its_parts() -> None:
             assert found.method == "auto"
             assert found.upper <= 1.1 * best
     table = ScoreTable(*sample(20_000, 2.0**-5, "calibrated", 1))
-    shared = polynomials_upper(table, Running.of(table.cells()), 2.0**-5, 0.7 * 0.95 * 0.2).value
+    shared = polynomials_upper(table, Running.of(table.cells()), 2.0**-5, 0.8 * 0.95 * 0.2).value
     assert certify(table, perturbed=2.0**-5, side="upper", delta=0.2).upper == pytest.approx(
         shared, rel=1e-12
     )

@@ -84,9 +84,9 @@ def certify(
         calibrated. "polynomials" fits the rates of perturbed scores, which are smooth (THEORY 4.2): the
         sharpest with `perturbed`, which it needs. "auto" is the best of those that suit n and the assumption,
         at parts of the upper end's `delta` that these two fix: from 8,000 rows on the inversion (.8) and the
-        plug-in (.2), with `perturbed` from 300 rows on polynomials (.7) and the plug-in (.3), with
-        `variation` too all three; else, and with `lipschitz` alone, the plug-in. The others are certificates
-        of the literature (THEORY 5): "tv" fits by total variation denoising and tests the fit on other rows,
+        plug-in (.2), with `perturbed` from 300 rows on polynomials (.8) and the plug-in (.2), with
+        `variation` too these by halves, and from 8,000 rows all three; else, and with `lipschitz` alone, the
+        plug-in. The others are certificates of the literature (THEORY 5): "tv" fits by total variation denoising and tests the fit on other rows,
         over `n_folds`; "nw" averages over windows of scores; "nw-folds" does so over folds; "buckets" is the
         classical binned error with Hoeffding's bound in every bin. All but "tv" need `lipschitz` or
         `perturbed`. An assumption that a method cannot use is an error. "tv", "nw" and "nw-folds" need single
@@ -339,7 +339,9 @@ def _shares_of_auto(n: int, smooth: Smoothness | None, perturbed: bool) -> dict[
     if perturbed and n >= _ENOUGH_TO_FIT:
         if invert:
             return {"polynomials": 0.5, "inversion": 0.3, "plugin": 0.2}
-        return {"polynomials": 0.7, "plugin": 0.3}
+        if smooth is not None and smooth.variation < math.inf:
+            return {"polynomials": 0.5, "plugin": 0.5}
+        return {"polynomials": 0.8, "plugin": 0.2}
     return {"inversion": 0.8, "plugin": 0.2} if invert else {"plugin": 1.0}
 
 

@@ -86,11 +86,11 @@ def certify(
         at parts of the upper end's `delta` that these two fix: from 8,000 rows on the inversion (.8) and the
         plug-in (.2), with `perturbed` from 300 rows on polynomials (.8) and the plug-in (.2), with
         `variation` too these by halves, and from 8,000 rows all three; else, and with `lipschitz` alone, the
-        plug-in. The others are certificates of the literature (THEORY 5): "tv" fits by total variation denoising and tests the fit on other rows,
-        over `n_folds`; "nw" averages over windows of scores; "nw-folds" does so over folds; "buckets" is the
-        classical binned error with Hoeffding's bound in every bin. All but "tv" need `lipschitz` or
-        `perturbed`. An assumption that a method cannot use is an error. "tv", "nw" and "nw-folds" need single
-        rows: no CellTable, and arrays of any size are sorted.
+        plug-in. The others are certificates of the literature (THEORY 5): "tv" fits by total variation
+        denoising and tests the fit on other rows, over `n_folds`; "nw" averages over windows of scores;
+        "nw-folds" does so over folds; "buckets" is the classical binned error with Hoeffding's bound in every
+        bin. All but "tv" need `lipschitz` or `perturbed`. An assumption that a method cannot use is an error.
+        "tv", "nw" and "nw-folds" need single rows: no CellTable, and arrays of any size are sorted.
     variation : float, optional
         Assume that the calibration function eta(s) = P(Y=1 | S=s) has total variation at most this on [0, 1].
         1 covers every monotone eta. ``math.inf`` assumes nothing: right for scores that take few values by

@@ -245,6 +245,15 @@ MUTANTS = [
         "while end < keys.size and keys[end] == keys[start]:",
         PUBLISHED,
     ),
+    Mutant(
+        "threads: the first that ends stops the others",
+        "calcore/table/cell_table.py",
+        "except BaseException:  # not at the end of the heap: another thread may hold the last block\n"
+        "                over.set()\n"
+        "                raise",
+        "finally:\n                over.set()",
+        "tests/test_table.py -k late_with",
+    ),
     # perturbed scores: polynomials
     Mutant(
         "polynomials: bias dropped", POLYNOMIALS, "bias = sum(hidden(", "bias = 0.0 * sum(hidden(", FITTED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from calcore.table import CellTable, ScoreTable, tabulate
 __all__ = ["ROW_METHODS", "certify"]
 
 Method = Literal["auto", "plugin", "inversion", "polynomials", "tv", "nw", "nw-folds", "buckets"]
-_METHODS = ("auto", "plugin", "inversion", "polynomials", "tv", "nw", "nw-folds", "buckets")
+_METHODS = get_args(Method)
 _ONE_KIND = {  # of assumption, and those that each can use
     "polynomials": ("perturbed",),
     "tv": ("variation", "lipschitz", "perturbed"),
@@ -252,7 +252,7 @@ def _assumption(
 def _one_assumption(
     method: str, variation: float | None, lipschitz: float | None, perturbed: float | None
 ) -> tuple[Smoothness | None, str]:
-    """The assumption of a published method, which uses every one that it is given or refuses it."""
+    """The assumption of a method of `_ONE_KIND`, which uses every one that it is given or refuses it."""
     values = {"variation": variation, "lipschitz": lipschitz, "perturbed": perturbed}
     given = [name for name, value in values.items() if value is not None]
     usable = _ONE_KIND[method]

@@ -878,9 +878,9 @@ def main(names: list[str]) -> int:
         reasons = list(pool.map(survives, chosen))
     for mutant, reason in zip(chosen, reasons, strict=True):
         print(f"caught    {mutant.name}" if reason is None else f"SURVIVED  {mutant.name}: {reason}")
-    survivors = sum(reason is not None for reason in reasons)
-    print(f"{len(chosen) - survivors} passed, {survivors} failed")
-    return survivors > 0 or not chosen
+    survivors = [mutant.name for mutant, reason in zip(chosen, reasons, strict=True) if reason is not None]
+    print(f"{len(chosen) - len(survivors)} passed, {len(survivors)} failed", *survivors, sep="\n  ")
+    return bool(survivors) or not chosen
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ LAYERS = (
     ("calcore.binning", "calcore.perturbation", "calcore.smoothing", "calcore.total_variation"),
     ("calcore.table",),
     ("calcore.results",),
+    ("calcore.binned", "calcore.unbinned", "calcore.truthful", "calcore.scoring"),
+    ("calcore.recalibration", "calcore.dominance"),
     ("calcore.certificates", "calcore.simulate", "calcore.datasets"),
     ("calcore.planning", "calcore.monitor", "calcore.drift"),
     ("calcore.reference",),

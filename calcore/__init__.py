@@ -13,13 +13,16 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
 
 * Several classes: `certify_top_label`, `certify_classwise`. Segments: `certify_groups`. Two models:
   `compare`.
+* Errors over bins: `ece`, `mce`, `debiased_ece`, `debiased_squared_ece`, `ece_curve`, `calibration_table`; of
+  several classes `confidence_ece`, `classwise_ece`, `full_ece`.
 * How many rows, and what the assumption does: `rows_needed`, `sensitivity`.
 * In use: `CalibrationMonitor`, `drift_test`.
 * Bounds of means: `hoeffding`, `bernstein`, `empirical_bernstein`, `dkw`, `kl_upper`, `kl_lower`. Bins:
   `uniform_bins`, `quantile_bins`, `BinCounts`.
 * Smoothing: `tv_denoise`, `tv_gap`, `nadaraya_watson`, `kernel_ce_curve`. Randomised scores: `perturb`,
   `auroc`, `auroc_loss`.
-* What comes out: `Certificate`, `CertificateSet`, `Comparison`, `Optimality`, `AurocLoss`.
+* What comes out: `Certificate`, `CertificateSet`, `Comparison`, `Optimality`, `AurocLoss`, `BinTable`,
+  `EceCurve`.
 
 The proofs that the docstrings cite are in `THEORY.md` beside this file. The flow, each step importing only
 the ones before it::
@@ -37,6 +40,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from calcore.binned import BinTable as BinTable
+    from calcore.binned import EceCurve as EceCurve
+    from calcore.binned import calibration_table as calibration_table
+    from calcore.binned import classwise_ece as classwise_ece
+    from calcore.binned import confidence_ece as confidence_ece
+    from calcore.binned import debiased_ece as debiased_ece
+    from calcore.binned import debiased_squared_ece as debiased_squared_ece
+    from calcore.binned import ece as ece
+    from calcore.binned import ece_curve as ece_curve
+    from calcore.binned import full_ece as full_ece
+    from calcore.binned import mce as mce
     from calcore.binning import quantile_bins as quantile_bins
     from calcore.binning import uniform_bins as uniform_bins
     from calcore.bounds import bernstein as bernstein
@@ -75,28 +89,39 @@ __version__ = "0.1.0"
 _HOME = {
     "AurocLoss": "calcore.perturbation",
     "BinCounts": "calcore.table",
+    "BinTable": "calcore.binned",
     "CalibrationMonitor": "calcore.monitor",
     "CellTable": "calcore.table",
     "Certificate": "calcore.results",
     "CertificateSet": "calcore.results",
     "Comparison": "calcore.results",
+    "EceCurve": "calcore.binned",
     "Optimality": "calcore.total_variation",
     "ScoreTable": "calcore.table",
     "auroc": "calcore.perturbation",
     "auroc_loss": "calcore.perturbation",
     "bernstein": "calcore.bounds",
+    "calibration_table": "calcore.binned",
     "certify": "calcore.certificates",
     "certify_classwise": "calcore.certificates.multiclass",
     "certify_groups": "calcore.certificates.groups",
     "certify_top_label": "calcore.certificates.multiclass",
+    "classwise_ece": "calcore.binned",
     "compare": "calcore.certificates.comparison",
+    "confidence_ece": "calcore.binned",
+    "debiased_ece": "calcore.binned",
+    "debiased_squared_ece": "calcore.binned",
     "dkw": "calcore.bounds",
     "drift_test": "calcore.drift",
+    "ece": "calcore.binned",
+    "ece_curve": "calcore.binned",
     "empirical_bernstein": "calcore.bounds",
+    "full_ece": "calcore.binned",
     "hoeffding": "calcore.bounds",
     "kernel_ce_curve": "calcore.smoothing",
     "kl_lower": "calcore.bounds",
     "kl_upper": "calcore.bounds",
+    "mce": "calcore.binned",
     "nadaraya_watson": "calcore.smoothing",
     "perturb": "calcore.perturbation",
     "quantile_bins": "calcore.binning",
@@ -110,29 +135,40 @@ _HOME = {
 __all__ = [
     "AurocLoss",
     "BinCounts",
+    "BinTable",
     "CalibrationMonitor",
     "CellTable",
     "Certificate",
     "CertificateSet",
     "Comparison",
+    "EceCurve",
     "Optimality",
     "ScoreTable",
     "__version__",
     "auroc",
     "auroc_loss",
     "bernstein",
+    "calibration_table",
     "certify",
     "certify_classwise",
     "certify_groups",
     "certify_top_label",
+    "classwise_ece",
     "compare",
+    "confidence_ece",
+    "debiased_ece",
+    "debiased_squared_ece",
     "dkw",
     "drift_test",
+    "ece",
+    "ece_curve",
     "empirical_bernstein",
+    "full_ece",
     "hoeffding",
     "kernel_ce_curve",
     "kl_lower",
     "kl_upper",
+    "mce",
     "nadaraya_watson",
     "perturb",
     "quantile_bins",

@@ -84,6 +84,33 @@ class ClassRows:
             correct[start:stop] = best == self.codes[start:stop]
         return confidence, correct
 
+    def equal_rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Group of each row, 0, 1, ..., and the first row of each group: rows of a group are equal.
+
+        By hashes of 64 bits; rows of one hash that differ are told apart by their numbers.
+        """
+        hashes = np.empty(len(self.codes), np.uint64)
+        for start, block in _row_blocks(self.matrix):
+            hashes[start : start + len(block)] = _hashes(block)
+        _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
+        group = group.astype(np.int64)
+        for start, block in _row_blocks(self.matrix):
+            same = (block == self.matrix[first[group[start : start + len(block)]]]).all(axis=1)
+            if not same.all():
+                _, first, group = np.unique(self.matrix, axis=0, return_index=True, return_inverse=True)
+                return group.reshape(-1).astype(np.int64), first
+        return group, first
+
+
+def _hashes(block: NDArray[Any]) -> NDArray[np.uint64]:
+    """64 bits of each row: a polynomial in an odd number, of the numbers' bit patterns."""
+    patterns = (_as_doubles(block) + 0.0).view(np.uint64)  # -0.0 + 0.0 is +0.0
+    total = np.zeros(len(block), np.uint64)
+    for j in range(block.shape[1]):
+        total = (total ^ (patterns[:, j] ^ (patterns[:, j] >> np.uint64(29)))) * np.uint64(0x9E3779B97F4A7C15)
+        total ^= total >> np.uint64(32)
+    return total
+
 
 def class_rows(y_true: ArrayLike, P: ArrayLike, labels: ArrayLike | None = None) -> ClassRows:
     """Check labels of several classes and the probabilities that predict them.

@@ -35,7 +35,9 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "Rows",
+    "bin_edges",
     "binary",
+    "callers_level",
     "choice",
     "finite",
     "generator",
@@ -248,11 +250,11 @@ def _warn_of_unequal_indexes(y_true: Any, y_prob: Any) -> None:
         "y_true and y_prob have different indexes; their rows are matched by position. If that is meant, "
         "pass y_true.to_numpy() and y_prob.to_numpy(); if not, align them, e.g. y_prob.loc[y_true.index]",
         UserWarning,
-        stacklevel=_callers_level(),
+        stacklevel=callers_level(),
     )
 
 
-def _callers_level() -> int:
+def callers_level() -> int:
     """Level, for `warnings.warn` in the function that asks, of the first frame outside this package."""
     level = 0
     frame: FrameType | None = sys._getframe(1)
@@ -426,6 +428,28 @@ def scores(y_prob: ArrayLike) -> NDArray[np.float64]:
         checked[start : start + len(block)] = rows._scores_01(block)[0]
     checked.flags.writeable = False
     return checked
+
+
+def bin_edges(edges: ArrayLike) -> NDArray[np.float64]:
+    """Check edges of bins of scores: m + 1 numbers that ascend strictly from 0 to 1; made read-only.
+
+    The last two may both be 1: the last bin then holds scores of exactly 1.
+
+    Examples
+    --------
+    >>> bin_edges([0, 0.5, 1])
+    array([0. , 0.5, 1. ])
+    """
+    try:
+        given = np.array(edges, np.float64)
+    except (TypeError, ValueError):
+        given = np.empty(0)
+    whole = given.ndim == 1 and len(given) > 1 and given[0] == 0.0 and given[-1] == 1.0
+    if not (whole and np.all(given[:-2] < given[1:-1])):
+        raise ValueError(f"edges must be numbers that ascend strictly from 0 to 1; got {edges!r:.80}")
+    given[0] = 0.0  # not -0.0
+    given.flags.writeable = False
+    return given
 
 
 @contextmanager

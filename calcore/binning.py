@@ -46,8 +46,9 @@ def uniform_bins(y_prob: ArrayLike, n_bins: int = 15) -> NDArray[np.int64]:
 def quantile_bins(y_prob: ArrayLike, n_bins: int = 15) -> NDArray[np.int64]:
     """Bins of about n / n_bins rows each; equal scores are always in one bin.
 
-    Bin after bin closes at the first score below which, itself included, floor(j n / n_bins) rows lie. So a
-    score held by many rows makes its bin larger and others vanish, and the bins depend on nothing but scores.
+    Bin after bin closes at the first score that has j / n_bins of the rows at or below it, as in `calcore.ece`
+    with ``strategy="quantile"``. So a score held by many rows makes its bin larger and others vanish, and the
+    bins depend on nothing but scores.
 
     Parameters
     ----------
@@ -80,6 +81,6 @@ def quantile_bins(y_prob: ArrayLike, n_bins: int = 15) -> NDArray[np.int64]:
     scores = _validate.scores(y_prob)
     ordered = np.sort(scores)
     n = len(ordered)
-    bins = min(count, n)
-    lasts = ordered[np.arange(1, bins + 1) * n // bins - 1]  # the score at which bin j closes, or a tie of it
+    marks = np.unique(-(-np.arange(1, count + 1) * n // count))
+    lasts = ordered[marks - 1]  # the score at which bin j closes, or a tie of it
     return np.searchsorted(np.unique(lasts), scores)

@@ -240,15 +240,15 @@ def test_quantile_bins(scores: list[float], n_bins: int) -> None:
     for a in range(n):
         for b in range(n):
             assert scores[a] != scores[b] or bins[a] == bins[b]
-    # bin j closes at the first score that floor(j n / bins) rows reach
-    cuts = {sorted(scores)[j * n // min(n_bins, n) - 1] for j in range(1, min(n_bins, n) + 1)}
+    # bin j closes at the first score that has j / n_bins of the rows at or below it
+    cuts = {sorted(scores)[math.ceil(j * n / n_bins) - 1] for j in range(1, n_bins + 1)}
     assert cuts == {max(s for s, c in zip(scores, bins, strict=True) if c == k) for k in set(bins)}
 
 
 def test_quantile_bins_of_distinct_scores() -> None:
     for n, n_bins in ((60, 4), (7, 2), (7, 10), (10, 3), (1000, 15)):
         counts = np.bincount(quantile_bins(np.random.default_rng(n).permutation(n) / n, n_bins))
-        cuts = np.arange(min(n, n_bins) + 1) * n // min(n, n_bins)
+        cuts = -(-np.arange(min(n, n_bins) + 1) * n // min(n, n_bins))
         assert list(counts) == list(np.diff(cuts))
 
 

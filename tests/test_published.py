@@ -1006,6 +1006,14 @@ def test_cells_are_judged_by_what_they_keep() -> None:
     assert certify(CellTable().update(y, blurred), perturbed=0.1).upper <= 1.0
 
 
+def test_one_score_too_often_among_many_ties() -> None:
+    """100,000 float32 scores repeat each other some 570 times by chance: 40 rows of one score hide there."""
+    s = perturb(np.full(100_000, 0.5), 0.25, rng=54).astype(np.float32)
+    s[:40] = s[0]
+    found = why_not_perturbed(ScoreTable(np.zeros(100_000), s), 0.25)
+    assert found.startswith("one score is that of 40 of 100000 rows")
+
+
 def test_largest_density_of_perturbed_scores() -> None:
     """1 / (h Z) with Z the mass of the sech law in [0, 1], the least at t = 0 and t = 1: gd(1 / h)."""
     for h in (0.01, 0.3, 4.0):

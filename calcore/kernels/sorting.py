@@ -89,6 +89,25 @@ def equal_mass_starts(keys: NDArray[np.int64], n_runs: int) -> NDArray[np.int64]
 
 
 @jit
+def starts_of_at_least(keys: NDArray[np.int64], n_bins: int) -> NDArray[np.int64]:
+    """First rows of bins that close as soon as they hold n / n_bins rows and all of a tie, then n.
+
+    What is left after the last such bin joins it. O(n_bins log n).
+    """
+    n = keys.size
+    least = (n + n_bins - 1) // n_bins
+    starts = np.empty(min(n_bins, n) + 1, np.int64)
+    starts[0] = 0
+    used = 0
+    while n - starts[used] >= least:
+        row = starts[used] + least - 1
+        starts[used + 1] = _first_from(keys, ((keys[row] >> 1) + 1) << 1, row, n)
+        used += 1
+    starts[used] = n
+    return starts[: used + 1].copy()
+
+
+@jit
 def summarise(
     keys: NDArray[np.int64],
     starts: NDArray[np.int64],

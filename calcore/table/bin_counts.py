@@ -67,7 +67,7 @@ class BinCounts:
         else:
             if n_bins is not None:
                 raise ValueError(f"n_bins must not be given beside edges; got {n_bins}")
-            self._edges = _ascending(edges)
+            self._edges = _validate.bin_edges(edges)
         self._counts = np.zeros(self.n_bins, np.int64)
         self._limbs = np.zeros((self.n_bins, 3, exact_sums.LIMBS), np.int64)
         self._uncarried = 0
@@ -221,14 +221,3 @@ class BinCounts:
 
 def _integer(digits: NDArray[np.uint32]) -> int:
     return int.from_bytes(digits.tobytes(), "little")
-
-
-def _ascending(edges: ArrayLike) -> NDArray[np.float64]:
-    try:
-        given = np.array(edges, np.float64)
-    except (TypeError, ValueError):
-        given = np.empty(0)
-    whole = given.ndim == 1 and len(given) > 1 and given[0] == 0.0 and given[-1] == 1.0
-    if not (whole and np.all(given[:-1] < given[1:])):
-        raise ValueError(f"edges must be numbers that ascend strictly from 0 to 1; got {edges!r:.80}")
-    return given

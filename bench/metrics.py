@@ -1,7 +1,8 @@
-"""Metrics beside ``np.sort`` of 10^7 uniform scores in the same run, and beside other libraries on the same rows.
+"""Metrics beside ``np.sort`` of 10^7 uniform scores in the same run, and beside other libraries on the same
+rows.
 
-Values that a peer's definition shares must agree before it is timed. torchmetrics, netcal and calibre take part
-if they are installed (the dependency group `hosts`).
+Values that a peer's definition shares must agree before it is timed. torchmetrics, netcal and calibre take
+part if they are installed (the dependency group `hosts`).
 """
 
 from __future__ import annotations

@@ -69,6 +69,9 @@ _TIES = """found = 0
             if found == limit:"""
 _CHORD = "total += n[j] * max(at_low, at_high)"
 
+BIN_SUMS, PARTITION = "calcore/kernels/bin_sums.py", "calcore/table/partition.py"
+BINNED_ERRORS, BINNED = "calcore/binned.py", "tests/test_binned.py"
+
 MUTANTS = [
     # deviations of the plug-in bound
     Mutant("(a): deviation halved", DEVIATION, _A, "t * base + spread * t * t / 32.0 + nats / n / 4)"),
@@ -838,6 +841,29 @@ MUTANTS += [
         "_rounded(interval.upper, digits, ROUND_CEILING)",
         'f"{interval.upper:.{digits}f}"',
         "tests/test_report.py",
+    ),
+    # binned errors
+    Mutant("bins: edges by rounding alone", BIN_SUMS, "if scores[i] < place / size:", "if False:", BINNED),
+    Mutant("bins: searched from above", BIN_SUMS, "(step - 1) / n_steps", "(step + 1) / n_steps", BINNED),
+    Mutant("bins: low parts of scores dropped", BIN_SUMS, "(more - low / 2.0**_LOW_BITS)", "more", BINNED),
+    Mutant("bins: weights of rows, not of errors", BIN_SUMS, "w * (y - block[i])", "(y - block[i])", BINNED),
+    Mutant("bins: ties cut at quantiles", PARTITION, "- 1] >> 1) + 1 << 1)", "- 1] + 1))", BINNED),
+    Mutant("bins: rows left over are lost", "calcore/kernels/sorting.py", "starts[used] = n\n", "", BINNED),
+    Mutant("bins: weight 0 counts", PARTITION, "if not weights.all():", "if not weights.any():", BINNED),
+    Mutant("bins: cells may be cut", PARTITION, "if not cut.any():", "if not cut.all():", BINNED),
+    Mutant("debiased: one row too many", BINNED_ERRORS, "np.maximum(rows - 1, 1)", "rows", BINNED),
+    Mutant("classwise: the sum", BINNED_ERRORS, ") / len(rows.names)", ")", BINNED),
+    Mutant("curve: noise halved", BINNED_ERRORS, "share * np.sqrt(2.0 /", "share * np.sqrt(0.5 /", BINNED),
+    Mutant("curve: hidden halved", BINNED_ERRORS, "0.25 * (1.0 + slope)", "0.125 * (1.0 + slope)", BINNED),
+    Mutant(
+        "table: intervals at sqrt(delta)",
+        BINNED_ERRORS,
+        "proportion_ci(1.0 - delta",
+        "proportion_ci(1.0 - delta**0.5",
+        BINNED,
+    ),
+    Mutant(
+        "full: equal hashes are equal rows", "calcore/_classes.py", "if not same.all():", "if False:", BINNED
     ),
 ]
 

@@ -27,7 +27,7 @@ from calcore.binned import (
     full_ece,
     mce,
 )
-from calcore.kernels import bin_sums, sorting
+from calcore.kernels import bin_sums, hashing, sorting
 from calcore.table import partition
 
 STRATEGIES = ("uniform", "quantile", "min_count")
@@ -153,6 +153,16 @@ def test_given_edges(rows, inner):
             continue
         expected = ece_by_definition(labels, scores, [b for b in bins if b], "l1", w)
         assert ece(labels, scores, edges=edges, sample_weight=w) == pytest.approx(expected, abs=TINY)
+
+
+def test_rows_of_weight_0_are_absent():
+    labels, scores, weights = [1, 0, 0, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.9], [1, 0, 1, 0, 2]
+    for strategy in STRATEGIES:
+        found = calibration_table(labels, scores, n_bins=2, strategy=strategy, sample_weight=weights)
+        there = calibration_table([1, 0, 1, 1], [0.1, 0.4, 0.9, 0.9], n_bins=2, strategy=strategy)
+        assert found.edges.tolist() == there.edges.tolist()
+        assert found.n == 3
+        assert found.share.tolist() == there.share.tolist()
 
 
 def test_every_edge_and_its_neighbours_in_given_bins():
@@ -673,6 +683,8 @@ def test_compiled_once():
         for options in ({"n_bins": 2}, {"edges": [0, 0.5, 1]}, {"strategy": "quantile"}):
             calibration_table(y, p, **options)
             calibration_table(y, p, sample_weight=[1, 2], **options)
-    for kernel in (bin_sums.add, bin_sums.add_weighted, bin_sums.of_sorted, bin_sums.guide_to):
+    full_ece([0, 1], np.float32([[0.5, 0.5], [0.25, 0.75]]))
+    full_ece([0, 1], np.asfortranarray([[0.5, 0.5], [0.25, 0.75]]))
+    for kernel in (bin_sums.add, bin_sums.add_weighted, bin_sums.of_sorted, bin_sums.guide_to, hashing.rows):
         signatures = getattr(kernel, "signatures", [None])
         assert len(signatures) <= 1

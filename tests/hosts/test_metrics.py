@@ -1,4 +1,4 @@
-"""Other libraries' binned errors: equal where definitions agree, and where they do not, what they say instead.
+"""Other libraries' binned errors: equal where definitions agree, and what they say where they do not.
 
 Versions are pinned: what stands here of other libraries is in the table of METRICS.md.
 """

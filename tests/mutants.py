@@ -6,6 +6,8 @@ gone, or if the tests still pass, the run fails. ``python tests/mutants.py NAME.
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,9 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
+
+KILLERS = Path(__file__).with_suffix(".json")
+"""The test that noticed each mutation when it was last recorded; if it does not any more, all are run."""
 
 ROOT = Path(__file__).resolve().parent.parent
 CERTIFICATES = "tests/test_certificates.py"
@@ -868,8 +873,8 @@ MUTANTS += [
 ]
 
 
-def survives(mutant: Mutant) -> str | None:
-    """Why the mutation counts as unnoticed; None if the tests caught it."""
+def survives(mutant: Mutant, killer: str | None = None) -> tuple[str | None, str | None]:
+    """Why the mutation counts as unnoticed, or None; and the test that noticed it (`killer` is tried first)."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         for name in ("calcore", "tests"):
@@ -878,33 +883,37 @@ def survives(mutant: Mutant) -> str | None:
         path = copy / mutant.file
         source = path.read_text()
         if source.count(mutant.old) != 1:
-            return f"its source occurs {source.count(mutant.old)} times in {mutant.file}"
+            return f"its source occurs {source.count(mutant.old)} times in {mutant.file}", None
         path.write_text(source.replace(mutant.old, mutant.new))
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-x",
-            "-p",
-            "no:cacheprovider",
-            *mutant.tests.split(),
-        ]
-        run = subprocess.run(command, cwd=copy, capture_output=True, text=True)
-        if (
-            run.returncode == 1 and "FAILED" in run.stdout
-        ):  # a test failed; an error at import would not count
-            return None
-        return f"pytest exited {run.returncode}: {run.stdout.strip().splitlines()[-1:]}"
+        said = ""
+        for tests in ([killer] if killer else [], mutant.tests.split()):
+            if not tests:
+                continue
+            command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+            run = subprocess.run(command, cwd=copy, capture_output=True, text=True)
+            failed = re.search(r"^FAILED (.*?)(?: - |$)", run.stdout, re.MULTILINE)
+            if run.returncode == 1 and failed:  # a test failed; an error at import would not count
+                return None, failed[1]
+            said = f"pytest exited {run.returncode}: {run.stdout.strip().splitlines()[-1:]}"
+        return said, None
 
 
 def main(names: list[str]) -> int:
+    """Run all mutations, or those named; with --record keep which test notices each, to be tried first."""
+    record = "--record" in names
+    names = [name for name in names if name != "--record"]
     chosen = [m for m in MUTANTS if not names or m.name in names]
+    killers = json.loads(KILLERS.read_text())
     with ThreadPoolExecutor(2) as pool:
-        reasons = list(pool.map(survives, chosen))
-    for mutant, reason in zip(chosen, reasons, strict=True):
+        found = list(pool.map(lambda m: survives(m, killers.get(m.name)), chosen))
+    for mutant, (reason, _) in zip(chosen, found, strict=True):
         print(f"caught    {mutant.name}" if reason is None else f"SURVIVED  {mutant.name}: {reason}")
-    survivors = [mutant.name for mutant, reason in zip(chosen, reasons, strict=True) if reason is not None]
+    if record:
+        known = {m.name for m in MUTANTS}
+        killers |= {m.name: test for m, (_, test) in zip(chosen, found, strict=True) if test}
+        kept = {name: test for name, test in sorted(killers.items()) if name in known}
+        KILLERS.write_text(json.dumps(kept, indent=1) + "\n")
+    survivors = [mutant.name for mutant, (reason, _) in zip(chosen, found, strict=True) if reason is not None]
     print(f"{len(chosen) - len(survivors)} passed, {len(survivors)} failed", *survivors, sep="\n  ")
     return bool(survivors) or not chosen
 

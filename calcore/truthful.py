@@ -146,11 +146,11 @@ def rank_bins(y_prob: ArrayLike, n_bins: int = 15, *, rng: Rng = 0) -> NDArray[n
 
     Notes
     -----
-    *Why equal counts.* The squared error (1/n^2) sum_B |sum_{i in B} (u_i - y_i)|^2 is truthful for all bins that do
-    not depend on labels. The mean over bins of their squared gaps, or that mean weighted by counts, is not:
+    *Why equal counts.* The squared error (1/n^2) sum_B |sum_{i in B} (u_i - y_i)|^2 is truthful for all bins
+    that do not depend on labels. The mean over bins of their squared gaps, or that mean weighted by counts, is not:
     who moves rows from bin to bin moves the divisors. If counts are equal, that error is the first one
-    times the number of bins, and truthful with it. Equal counts also keep the weight of every bin, so that no
-    report can move its rows to where they matter less.
+    times the number of bins, and truthful with it. They also keep every bin full where
+    scores crowd together.
 
     *Why the rule must not see labels.* If tied rows with label 0 were to come first, one bin would hold the
     zeros and the next the ones, and a constant score would look miscalibrated however true it is. Here
@@ -180,21 +180,14 @@ def _bin_numbers(bins: Any, n: int) -> tuple[NDArray[np.int64], int]:
         if not whole.all():
             first = int(np.argmin(whole))
             raise ValueError(f"bins must be whole numbers; got {column[first]} at index {first}")
-    if column.dtype.kind == "u" and column.dtype.itemsize == 8:
-        index = np.unique(column, return_inverse=True)[1].astype(np.int64)
-    else:
-        index = np.ascontiguousarray(column, dtype=np.int64)
-    low, high = int(index.min()), int(index.max())
+    low, high = column.min(), column.max()
     if low < 0 or high >= 4 * n:
-        index = np.unique(index, return_inverse=True)[1].astype(np.int64)
-        high = int(index.max())
-    elif index is column or not index.flags.writeable:
-        index = index.view()
-    index.flags.writeable = True if index.base is None else index.flags.writeable
-    return index, high + 1
+        used, inverse = np.unique(column, return_inverse=True)
+        return inverse.astype(np.int64), len(used)
+    return np.array(column, np.int64), int(high) + 1  # a copy: of one type, whatever the input
 
 
-# ----------------------------------------------------------------------------------- given linear properties
+# ------------------------------------------------------------------------------ given linear properties
 
 
 def lin_ce(outcomes: ArrayLike, reports: ArrayLike, bins: ArrayLike) -> float:
@@ -212,8 +205,8 @@ def lin_ce(outcomes: ArrayLike, reports: ArrayLike, bins: ArrayLike) -> float:
     reports : array_like of the same shape
         u_i, the reported expectation of phi(y_i).
     bins : array_like of int, shape (n,)
-        The bin of each row, any integers: `rank_bins`, `calcore.uniform_bins` or others. They may depend on reports
-        but not on outcomes; the error is not truthful otherwise.
+        The bin of each row, any integers: `rank_bins`, `calcore.uniform_bins` or others. They may depend on
+        reports but not on outcomes; the error is not truthful otherwise.
 
     Returns
     -------
@@ -249,9 +242,9 @@ def lin_ce(outcomes: ArrayLike, reports: ArrayLike, bins: ArrayLike) -> float:
 
 
 def lin_ece(outcomes: ArrayLike, reports: ArrayLike, bins: ArrayLike) -> float:
-    """Return (1/n) sum_B | sum_{i in B} (u_i - phi(y_i)) |, for bins that are given: for comparison, *not* truthful.
+    """Return (1/n) sum_B | sum_{i in B} (u_i - phi(y_i)) |: for comparison, *not* truthful.
 
-    For one-dimensional reports it is the expected calibration error as usual.
+    Bins are given. For one-dimensional reports it is the expected calibration error as usual.
 
     Parameters
     ----------
@@ -270,8 +263,8 @@ def lin_ece(outcomes: ArrayLike, reports: ArrayLike, bins: ArrayLike) -> float:
 
     Notes
     -----
-    If all rows are truly 1 with probability .4, two rows in a bin have expected error .288; reporting .5 instead
-    lowers it to .26.
+    If rows are truly 1 with probability .4, two of them in a bin have expected error .288; reporting .5
+    instead lowers it to .26.
 
     Examples
     --------
@@ -436,7 +429,7 @@ def binary_lin_ece(
     rng: Rng = 0,
     pos_label: Any = None,
 ) -> float:
-    """Return (1/n) sum_B |sum_{i in B} (s_i - y_i)|, the bins of `binary_lin_ce`: for comparison, *not* truthful.
+    """Return (1/n) sum_B |sum_{i in B} (s_i - y_i)|: for comparison with `binary_lin_ce`, *not* truthful.
 
     Parameters
     ----------
@@ -473,7 +466,7 @@ def _binary_errors(
 
 def _squared(errors: NDArray[np.float64], n: int) -> float:
     means = errors / n
-    return math.fsum(means * means)
+    return float(math.fsum(means * means))
 
 
 def _absolute(errors: NDArray[np.float64], n: int) -> float:
@@ -496,8 +489,8 @@ def classwise_lin_ce(
 
     (1/k) sum_r (1/n^2) sum_B (sum_{i in B} (p_ir - 1[y_i = r]))^2, with bins made anew for every class r.
 
-    Use it to compare models on the same rows; it cannot be lowered, in expectation, by reporting anything else
-    than the true probabilities. It does not see errors that cancel within a bin.
+    Use it to compare models on the same rows; it cannot be lowered, in expectation, by reporting anything
+    else than the true probabilities. It does not see errors that cancel within a bin.
 
     Parameters
     ----------
@@ -508,13 +501,14 @@ def classwise_lin_ce(
     n_bins : int, default 15
         At least 1.
     strategy : {"quantile", "uniform"}, default "quantile"
-        "quantile": equal counts, as in `rank_bins`; with fewer rows than bins, each row has its own. "uniform": bin j is [j /
-        n_bins, (j + 1) / n_bins), the last one closed, edges being the nearest doubles.
+        "quantile": equal counts, as in `rank_bins`; with fewer rows than bins, each row has its own.
+        "uniform": bin j is [j / n_bins, (j + 1) / n_bins), the last one closed, edges being the nearest
+        doubles.
     labels : array_like of shape (k,), optional
         The label of each column.
     rng : int, Generator, SeedSequence or None, default 0
-        For "quantile": decides, without looking at labels, who of equally scored rows goes into which bin, if a
-        cut falls between them (`rank_bins` says why). One order of the rows serves all classes.
+        For "quantile": decides, without looking at labels, who of equally scored rows goes into which bin, if
+        a cut falls between them (`rank_bins` says why). One order of the rows serves all classes.
 
     Returns
     -------
@@ -629,8 +623,8 @@ def multiclass_lin_ce(
         As in `classwise_lin_ce`.
     bins : array_like of int, shape (n,), optional
         The bin of each row. They may depend on P, but not on `y_true`. By default a bin holds the rows with
-        one most probable class (first column on ties) and with largest probabilities in one of `n_bins` bins, which are made of
-        all rows as `strategy` says: up to k n_bins bins, of which many may be empty.
+        one most probable class (first column on ties) and with largest probabilities in one of `n_bins`
+        bins, which are made of all rows as `strategy` says: up to k n_bins bins, of which many may be empty.
     n_bins, strategy, rng
         For the default bins; as in `classwise_lin_ce`.
 
@@ -682,9 +676,7 @@ def multiclass_lin_ce(
             UserWarning,
             stacklevel=_validate._callers_level(),
         )
-    return math.fsum(
-        _squared(kernels.label_errors(s, y, index, used)[0], n) for y, s in _class_columns(rows)
-    )
+    return math.fsum(_squared(kernels.label_errors(s, y, index, used)[0], n) for y, s in _class_columns(rows))
 
 
 # ------------------------------------------------------------------------------------------ the chosen class
@@ -701,9 +693,10 @@ def conf_ce(
 ) -> float:
     """Truthful calibration error of the confidence in the most probable class.
 
-    (1/n^2) sum_B (sum_{i in B} (c_i - z_i))^2 + (1/n) (1 - (1/n) sum_i z_i), where c_i is the largest probability
-    of row i and z_i is 1 if its class is the label. The second term, the rate of errors over n, is what makes it
-    truthful: without it, a model gains by choosing a class whose label varies less (`uncorrected_conf_ce`).
+    (1/n^2) sum_B (sum_{i in B} (c_i - z_i))^2 + (1/n) (1 - (1/n) sum_i z_i), where c_i is the largest
+    probability of row i and z_i is 1 if its class is the label. The second term, the rate of errors over n,
+    is what makes it truthful: without it, a model gains by choosing a class whose label varies less
+    (`uncorrected_conf_ce`).
 
     Parameters
     ----------
@@ -724,8 +717,8 @@ def conf_ce(
 
     Notes
     -----
-    In a row whose choice is right with probability a, variance and correction add up to (1 - a^2)/n^2, which is least
-    for the most probable class. It sees nothing but the confidence. O(n k + n log n).
+    In a row whose choice is right with probability a, variance and correction add up to (1 - a^2)/n^2, which
+    is least for the most probable class. It sees nothing but the confidence. O(n k + n log n).
 
     References
     ----------
@@ -770,8 +763,8 @@ def uncorrected_conf_ce(
 
     Notes
     -----
-    If the truth is (1/2, 1/3, 1/6), a single row reported truly has expected error 1/4; choosing the second class
-    with confidence 1/3 lowers that to 2/9. With the correction it is 3/4 against 8/9 [arXiv 2510.06388].
+    If the truth is (1/2, 1/3, 1/6), a single row reported truly has expected error 1/4; choosing the second
+    class with confidence 1/3 lowers that to 2/9. With the correction it is 3/4 against 8/9 (published example).
 
     Examples
     --------
@@ -791,7 +784,7 @@ def conf_ece(
     labels: ArrayLike | None = None,
     rng: Rng = 0,
 ) -> float:
-    """Return (1/n) sum_B |sum_{i in B} (c_i - z_i)|, the usual confidence error: for comparison, *not* truthful.
+    """Return (1/n) sum_B |sum_{i in B} (c_i - z_i)|: for comparison with `conf_ce`, *not* truthful.
 
     Parameters
     ----------
@@ -801,7 +794,7 @@ def conf_ece(
     Returns
     -------
     float
-        In [0, 1].
+        In [0, 1]: the expected calibration error of the top label, as usual.
 
     Raises
     ------
@@ -869,7 +862,7 @@ def classwise_brier(y_true: ArrayLike, P: ArrayLike, *, labels: ArrayLike | None
         off = np.clip(block.astype(np.float64), 0.0, 1.0)
         off[np.arange(len(block)), rows.codes[start : start + len(block)]] -= 1.0
         parts.append(float(np.sum(off * off)))
-    return math.fsum(parts) / (n * k)
+    return float(math.fsum(parts) / (n * k))
 
 
 def confidence_loss(y_true: ArrayLike, P: ArrayLike, *, labels: ArrayLike | None = None) -> float:
@@ -903,12 +896,13 @@ def confidence_loss(y_true: ArrayLike, P: ArrayLike, *, labels: ArrayLike | None
     0.90625
     """
     rows = class_rows(y_true, P, labels)
-    hits, scores = _block(*reversed(rows.top()))  # type: ignore[arg-type]
+    confidence, correct = rows.top()
+    hits, scores = _block(correct, confidence)
     off = scores - hits
     return float(np.mean(off * off)) + (len(hits) - int(np.count_nonzero(hits))) / len(hits)
 
 
-# ---------------------------------------------------------------------------------------------------- rankings
+# --------------------------------------------------------------------------------------------------- rankings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -923,7 +917,8 @@ class RankingVerdict:
         The model with the smaller calibration error on these rows; None if the errors are equal.
     certain : bool
         Whether that ranking follows from the proper loss: the model has the smaller loss after recalibration
-        too, by more than its own rho and the sampling noise. If False, bins, noise or miscalibration may have decided it.
+        too, by more than its own rho and the sampling noise. If False, bins, noise or miscalibration may have
+        decided it.
     reason : str
         The verdict in words.
     error_a, error_b : float
@@ -990,9 +985,9 @@ def ranking_verdict(
     """Tell whether the ranking of two models by their truthful calibration error is certain.
 
     In expectation, n times the error is the proper loss that is left after recalibration, plus rho >= 0 from
-    miscalibration. If the losses differ by more than rho of the model with the smaller loss, that model has the
-    smaller error, whatever the other's rho is. Otherwise the ranking depends on how much the
-    bins see of either miscalibration, and may turn with the number of bins.
+    miscalibration. If the losses differ by more than rho of the model with the smaller loss, that model has
+    the smaller error, whatever the other's rho is. Otherwise the ranking depends on how much the bins see of
+    either miscalibration, and may turn with the number of bins.
 
     Parameters
     ----------
@@ -1018,14 +1013,15 @@ def ranking_verdict(
 
     Notes
     -----
-    With d = report - outcome, n_B rows and the sample variance v_B of d in bin B (divisor n_B - 1), the loss is
-    estimated by (1/n) sum_B n_B v_B, without bias for independent rows with equal laws (THEORY, Truthful errors), plus
-    the rate of errors for "confidence". A bin of one row counts for rho: nothing tells its bias from its noise.
+    With d = report - outcome, n_B rows and the sample variance v_B of d in bin B (divisor n_B - 1), the loss
+    is estimated by (1/n) sum_B n_B v_B, plus the rate of errors for "confidence": without bias, for
+    independent draws from one population (THEORY, Truthful errors). A bin of one row counts for rho: nothing
+    tells its bias from its noise.
 
-    `margin` is z_{1 - delta} times standard errors of the better model's n error and of the other's loss, added up over
-    these and averaged over classes as if all were perfectly correlated. It errs on the safe side, and is a normal
-    approximation: 1/sqrt(n_bins) is the order of its relative size, so a certain ranking of similar models needs many
-    bins. Bins of equal counts have independent sums given the cuts.
+    `margin` is the 1 - delta quantile of the normal law times the standard errors of the better model's n
+    error and of the other's loss, added up, and averaged over classes, as if all were perfectly correlated.
+    It errs on the safe side, and is an approximation for many bins. Its relative size is of order
+    sqrt(2 / n_bins), so that a certain ranking of similar models needs many bins.
 
     References
     ----------
@@ -1043,18 +1039,13 @@ def ranking_verdict(
     measure_ = _validate.choice(measure, "measure", ("classwise", "confidence"))
     level = _validate.probability(delta, "delta")
     seed = int(_validate.generator(rng).integers(2**62))
-    parts = []
-    for name, P in (("P_a", P_a), ("P_b", P_b)):
-        with _validate.renamed("P must", f"{name} must"), _validate.renamed("and P ", f"and {name} "):
-            rows = class_rows(y_true, P, labels)
-        parts.append(_loss_and_rho(rows, measure_, _Binner(len(rows.codes), n_bins, strategy, seed)))
-        shape = rows.matrix.shape
-        if name == "P_a":
-            first_shape = shape
-    if first_shape != shape:
-        raise ValueError(f"P_a and P_b must have the same shape; got {first_shape} and {shape}")
-    n = shape[0]
-    a, b = parts
+    rows_a, rows_b = _model_rows(y_true, P_a, labels, "P_a"), _model_rows(y_true, P_b, labels, "P_b")
+    n, k = rows_a.matrix.shape
+    if rows_b.matrix.shape[1] != k:
+        raise ValueError(
+            f"P_a and P_b must have the same number of columns; got {k} and {rows_b.matrix.shape[1]}"
+        )
+    a, b = (_loss_and_rho(rows, measure_, _Binner(n, n_bins, strategy, seed)) for rows in (rows_a, rows_b))
     better = None if a.total == b.total else "a" if a.total < b.total else "b"
     best, other = (a, b) if a.loss <= b.loss else (b, a)
     gap, rho = other.loss - best.loss, max(best.total - best.loss, 0.0)
@@ -1064,11 +1055,13 @@ def ranking_verdict(
     if better is None:
         reason = "uncertain: the calibration errors are equal"
     elif best is not (a if better == "a" else b) or gap == 0.0:
-        reason = f"uncertain: model {better} has the smaller error, but not the smaller loss once recalibrated"
+        reason = (
+            f"uncertain: model {better} has the smaller error, but not the smaller loss once recalibrated"
+        )
     elif gap <= rho:
         reason = f"uncertain: losses differ by {gap:.3g}, but miscalibration adds {rho:.3g}"
     elif gap <= rho + margin:
-        reason = f"uncertain: losses differ by {gap:.3g}, within {rho:.3g} of miscalibration and {margin:.3g} of noise"
+        reason = f"uncertain: losses differ by {gap:.3g}; miscalibration adds {rho:.3g}, noise {margin:.3g}"
     else:
         certain = True
     return RankingVerdict(
@@ -1086,11 +1079,17 @@ def ranking_verdict(
         margin=margin,
         measure=measure_,
         n=n,
-        n_classes=shape[1],
+        n_classes=k,
         n_bins=_validate.whole_number(n_bins, "n_bins", low=1),
         strategy=str(strategy),
         delta=level,
     )
+
+
+def _model_rows(y_true: Any, P: Any, labels: Any, name: str) -> ClassRows:
+    """`class_rows`, with P called by the name that the user knows."""
+    with _validate.renamed("P must", f"{name} must"), _validate.renamed("and P ", f"and {name} "):
+        return class_rows(y_true, P, labels)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

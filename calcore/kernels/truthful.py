@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from calcore.kernels._jit import jit
 
-
 _PIECE = 1024
 """Rows for which all cuts are compared in turn: 16 KiB of scores and bins, which stay in the L1 cache."""
 

@@ -1,4 +1,4 @@
-"""Truthful calibration errors: nobody lowers them, in expectation, by reporting something else than the truth.
+"""Truthful calibration errors: no report has a smaller expected error than the truth.
 
 A binned error looks at sums of errors in bins. Their squares add up to bias plus variance, and the variance
 is the same whatever is reported; so the truth is best (THEORY, Truthful errors). Absolute values do not add
@@ -78,7 +78,7 @@ _WIDTH = 8
 """Columns copied at once: in rows of float64 they share a cache line."""
 
 
-# ------------------------------------------------------------------------------------------------- bins
+# ------------------------------------------------------------------------------------------------------- bins
 
 
 class _Binner:
@@ -147,10 +147,9 @@ def rank_bins(y_prob: ArrayLike, n_bins: int = 15, *, rng: Rng = 0) -> NDArray[n
     Notes
     -----
     *Why equal counts.* The squared error (1/n^2) sum_B |sum_{i in B} (u_i - y_i)|^2 is truthful for all bins
-    that do not depend on labels. The mean over bins of their squared gaps, or that mean weighted by counts, is not:
-    who moves rows from bin to bin moves the divisors. If counts are equal, that error is the first one
-    times the number of bins, and truthful with it. They also keep every bin full where
-    scores crowd together.
+    that do not depend on labels. The usual one, (1/n) sum_B (1/n_B) |sum_{i in B} (u_i - y_i)|^2, is not: who
+    moves rows from bin to bin moves the divisors n_B. If counts are equal, it is the first one times the
+    number of bins, and truthful with it. They also keep every bin full where scores crowd together.
 
     *Why the rule must not see labels.* If tied rows with label 0 were to come first, one bin would hold the
     zeros and the next the ones, and a constant score would look miscalibrated however true it is. Here
@@ -187,7 +186,7 @@ def _bin_numbers(bins: Any, n: int) -> tuple[NDArray[np.int64], int]:
     return np.array(column, np.int64), int(high) + 1  # a copy: of one type, whatever the input
 
 
-# ------------------------------------------------------------------------------ given linear properties
+# ------------------------------------------------------------------------------------ given linear properties
 
 
 def lin_ce(outcomes: ArrayLike, reports: ArrayLike, bins: ArrayLike) -> float:
@@ -337,8 +336,8 @@ def recalibrated(outcomes: ArrayLike, reports: ArrayLike, bins: ArrayLike) -> ND
     Returns
     -------
     ndarray of float64, of the shape of `reports`
-        u_i - (1/n_B) sum_{j in B} (u_j - phi(y_j)). Of all shifts of bins this one has the least squared error.
-        Probabilities keep their sum, but may leave [0, 1].
+        u_i - (1/n_B) sum_{j in B} (u_j - phi(y_j)). Of all shifts of bins this one has the least squared
+        error. Probabilities keep their sum, but may leave [0, 1].
 
     Raises
     ------
@@ -473,7 +472,7 @@ def _absolute(errors: NDArray[np.float64], n: int) -> float:
     return math.fsum(np.abs(errors)) / n
 
 
-# ---------------------------------------------------------------------------------------------- several classes
+# -------------------------------------------------------------------------------------------- several classes
 
 
 def classwise_lin_ce(
@@ -679,7 +678,7 @@ def multiclass_lin_ce(
     return math.fsum(_squared(kernels.label_errors(s, y, index, used)[0], n) for y, s in _class_columns(rows))
 
 
-# ------------------------------------------------------------------------------------------ the chosen class
+# ------------------------------------------------------------------------------------------- the chosen class
 
 
 def conf_ce(
@@ -764,7 +763,7 @@ def uncorrected_conf_ce(
     Notes
     -----
     If the truth is (1/2, 1/3, 1/6), a single row reported truly has expected error 1/4; choosing the second
-    class with confidence 1/3 lowers that to 2/9. With the correction it is 3/4 against 8/9 (published example).
+    class with confidence 1/3 lowers that to 2/9. With the correction: 3/4 against 8/9 (published example).
 
     Examples
     --------

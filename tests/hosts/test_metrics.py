@@ -103,28 +103,28 @@ def test_multiples_of_bins_agree_to_the_last_digits():
 EDGES = {  # (score on an edge, another in the bin above, number of bins): is each library's score with the other?
     (0.5, 0.75, 2): {
         "calcore": True,
-        "scikit-learn": False,
+        "sklearn": False,
         "torchmetrics": True,
         "netcal": True,
         "calibre": True,
     },
     (0.3, 0.35, 10): {
         "calcore": True,
-        "scikit-learn": False,
+        "sklearn": False,
         "torchmetrics": False,
         "netcal": False,
         "calibre": False,
     },
     (0.6, 0.65, 10): {
         "calcore": True,
-        "scikit-learn": False,
+        "sklearn": False,
         "torchmetrics": True,
         "netcal": False,
         "calibre": False,
     },
     (0.7, 0.75, 10): {
         "calcore": True,
-        "scikit-learn": False,
+        "sklearn": False,
         "torchmetrics": True,
         "netcal": False,
         "calibre": False,
@@ -134,13 +134,13 @@ EDGES = {  # (score on an edge, another in the bin above, number of bins): is ea
 
 @pytest.mark.parametrize(("edge", "together"), EDGES.items(), ids=[str(edge[0]) for edge in EDGES])
 def test_edges(edge, together):
-    """Labels 0 and 1: in one bin the error is abs(.5 - mean score), in two the mean of score and 1 - other."""
+    """Labels 0 and 1: in one bin the error is abs(.5 - mean score), in two the mean of p and 1 - p."""
     low, high, bins = edge
     y, p = [0, 1], [low, high]
     one, two = abs(0.5 - (low + high) / 2), (low + 1 - high) / 2
     found = {
         "calcore": calcore.ece(y, p, n_bins=bins),
-        "scikit-learn": one if len(calibration_curve(y, p, n_bins=bins)[0]) == 1 else two,
+        "sklearn": one if len(calibration_curve(y, p, n_bins=bins)[0]) == 1 else two,
         "torchmetrics": of_torchmetrics(y, p, bins),
         "netcal": of_netcal(y, p, bins),
         "calibre": of_calibre(y, p, bins),

@@ -100,7 +100,7 @@ def test_multiples_of_bins_agree_to_the_last_digits():
 
 # --- where they do not
 
-EDGES = {  # (score on an edge, another in the bin above, number of bins): is each library's score with the other?
+EDGES = {  # (score on an edge, another in the bin above, bins): are they in one bin, in each library?
     (0.5, 0.75, 2): {
         "calcore": True,
         "sklearn": False,

@@ -30,14 +30,14 @@ Doubles: TypeAlias = NDArray[np.float64]
 _LEAST_BANDWIDTH = 2.0**-40
 """Scores nearer to each other are as good as equal."""
 
-_FINENESS = 128
+_FINE, _COARSE = 128, 16
 """Cells per bandwidth of a smoothed residual."""
 
 _MOST_CELLS = 2**22
 """32 MiB for each of half a dozen arrays."""
 
 _COARSEST = 4
-"""Cells per bandwidth below which nothing is computed: bandwidths of `_COARSEST` / `_MOST_CELLS` are the least."""
+"""Cells per bandwidth below which nothing is computed."""
 
 _SPAN = 64.0
 """Largest bandwidth over smallest that one set of cells serves."""
@@ -45,8 +45,8 @@ _SPAN = 64.0
 _REACH = 9.0
 """Bandwidths from its centre at which a Gaussian has ended: 2 Q(9) = 2e-19 of it lies further out."""
 
-_GRID_ERROR = 1e-4
-"""Error of a smoothed residual from cells, relative to its value, above which rows are sorted instead."""
+_GRID_ERROR = 0.01
+"""Bound of the error from cells, relative to the value, above which rows are sorted instead."""
 
 _MOST_RESAMPLES = 10**6
 _CHUNKS = 32
@@ -266,20 +266,36 @@ def _residuals(table: ScoreTable | CellTable) -> _Residuals:
 
 
 def _fixed_point(given: _Residuals) -> tuple[float, float]:
-    """The bandwidth that is the integral under it, and how much the places of rows in cells may change it."""
-    low = min(1.0, abs(float(given.sums.sum())) / given.n)
-    high = min(1.0, given.gross / given.n)
+    """The bandwidth that is the integral under it, and how much the places of rows in cells may change it.
+
+    The integral does not grow with the bandwidth b, so the solution lies between b and the integral under b.
+    Coarse cells find it up to a factor of two, fine ones to the last digits.
+    """
+    least = min(1.0, abs(float(given.sums.sum())) / given.n)
+    most = min(1.0, given.gross / given.n)
+    low, high = least, most
+    finer = True
+    while high > 2.0 * low and finer:
+        smoothed = _Smoothed(given, max(low, high / _SPAN), high, _COARSE)
+        floor, finer = smoothed.least, smoothed.finer
+        while high > 2.0 * max(low, floor):
+            b = math.sqrt(max(low, floor) * high)
+            norm = smoothed.norm(b)
+            low, high = (max(low, b), min(high, norm)) if norm > b else (max(low, norm), b)
+    low = max(low, 0.5 * high)
     while high > low:
-        smoothed = _Smoothed(given, max(low, high / _SPAN), high)
-        floor = smoothed.least
-        if smoothed.norm(floor) > floor:
-            if floor < high and smoothed.norm(high) < high:
-                high = float(
-                    optimize.brentq(lambda b: smoothed.norm(b) - b, floor, high, xtol=1e-18, rtol=1e-14)
-                )
-            break
-        high = floor
-        if not smoothed.finer:
+        smoothed = _Smoothed(given, low, high, _FINE)
+        low = smoothed.least
+        if smoothed.norm(low) <= low:  # coarse cells were wrong, or it is `least`
+            high = low
+            if smoothed.finer:
+                low = max(least, 0.5 * low)
+        elif smoothed.norm(high) >= high:
+            if high == most:
+                break
+            low, high = high, min(most, 2.0 * high)
+        else:
+            high = float(optimize.brentq(lambda b: smoothed.norm(b) - b, low, high, xtol=1e-18, rtol=1e-14))
             break
     return high, 0.484 * given.spread / (given.n * high * high) if high > 0.0 else 0.0
 
@@ -289,10 +305,10 @@ class _Smoothed:
 
     __slots__ = ("_m", "_means", "_mode", "finer", "least")
 
-    def __init__(self, given: _Residuals, least: float, most: float) -> None:
+    def __init__(self, given: _Residuals, least: float, most: float, fineness: int) -> None:
         reach = _REACH * most
         length = float(residuals.shortened(given.places, reach))
-        self._m = m = min(_MOST_CELLS, 1 << math.ceil(math.log2(max(_FINENESS * length / least, 16.0))))
+        self._m = m = min(_MOST_CELLS, 1 << math.ceil(math.log2(max(fineness * length / least, 16.0))))
         self.least = min(most, max(least, _COARSEST * length / m))
         self.finer = self.least == least
         """Whether bandwidths below `least` can be asked for, with other cells."""

@@ -229,9 +229,7 @@ def sorted_rows(rows: _validate.Rows) -> tuple[NDArray[np.float64], NDArray[np.u
     return keys.view(np.float64), y
 
 
-def mean_error(
-    s: NDArray[np.float64], y: NDArray[np.uint8], b: float, window: Window, threads: int
-) -> float:
+def mean_error(s: NDArray[np.float64], y: NDArray[np.uint8], b: float, window: Window, threads: int) -> float:
     """Mean of abs(m(s) - s) over `sorted_rows`, m the estimate with bandwidth b."""
     error = _smooth(s, y, None, b, window, s, threads)
     error -= s

@@ -1,7 +1,7 @@
 """Calibration error without bins: by kernels, by smoothing, by cumulative differences; and an exact test.
 
-`kernel_ce` and `smooth_ece` measure, `ecce` measures and tests, `calibration_test` tests. All of them describe
-a sample: no confidence interval is attached (`certify` has that).
+`kernel_ce` and `smooth_ece` measure, `ecce` measures and tests, `calibration_test` tests. All of them
+describe a sample: no confidence interval is attached (`certify` has that).
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import fft, optimize
+from scipy import optimize
+from scipy.fft import dct, dst
 
 from calcore import _validate
 from calcore.kernels import binning, resampling, residuals, sorting
@@ -24,6 +25,9 @@ from calcore.table import CellTable, ScoreTable, tabulate
 __all__ = ["CalibrationTest", "Ecce", "calibration_test", "ecce", "kernel_ce", "smooth_ece"]
 
 Rng = int | np.random.Generator | np.random.SeedSequence | None
+_dct: Any = dct
+_dst: Any = dst
+_brentq: Any = optimize.brentq
 Statistic = Literal["kuiper", "ks", "ece"]
 Doubles: TypeAlias = NDArray[np.float64]
 
@@ -50,8 +54,8 @@ _GRID_ERROR = 0.01
 
 _MOST_RESAMPLES = 10**6
 _CHUNKS = 32
-"""Groups of resamples that threads share out. Each resample has a seed of its own, so the number does not matter
-to the result."""
+"""Groups of resamples that threads share out. Each resample has a seed of its own: the number of groups does
+not matter to the result."""
 
 
 def kernel_ce(
@@ -134,9 +138,7 @@ def kernel_ce(
     masses = masses / masses.max()
     if b is None:
         b = _rule_of_thumb(np.sort(scores))
-    smooth = nadaraya_watson(
-        scores, labels, b, window=window, sample_weight=masses, n_threads=n_threads
-    )
+    smooth = nadaraya_watson(scores, labels, b, window=window, sample_weight=masses, n_threads=n_threads)
     return min(1.0, float(np.abs(smooth - scores) @ masses / masses.sum()))
 
 
@@ -147,7 +149,7 @@ def _rule_of_thumb(s: Doubles) -> float:
     spread = float(np.std(s - s[0]))
     if middle > 0.0:
         spread = min(spread, middle / 1.349)
-    return max(0.9 * spread * n**-0.2, _LEAST_BANDWIDTH)
+    return max(0.9 * spread / math.pow(n, 0.2), _LEAST_BANDWIDTH)
 
 
 # --- smooth calibration error ------------------------------------------------------------------------------
@@ -170,20 +172,20 @@ class _Residuals(NamedTuple):
 def smooth_ece(
     y_true: ArrayLike | ScoreTable | CellTable, y_prob: ArrayLike | None = None, *, pos_label: Any = None
 ) -> float:
-    """Smooth calibration error, smECE: the residuals y - s smoothed with a bandwidth that they choose themselves.
+    """Smooth calibration error, smECE: residuals y - s, smoothed with a bandwidth that they choose.
 
     With the Gaussian of standard deviation sigma that is reflected at 0 and 1 as kernel K,
 
         smECE_sigma = integral over t in [0, 1] of abs((1/n) sum_i K(t, s_i) (y_i - s_i)),
 
     and smECE is the sigma for which ``smECE_sigma = sigma``: value and bandwidth are one number. Use it as a
-    single measure without bins or settings; a small change of the scores changes it a little, and it is
-    within constant factors of the distance to calibration (its square root, on one side).
+    single measure without bins or settings, which changes little if scores change little. It is at least half
+    the distance to the nearest calibrated predictor and at most twice the root of that distance.
 
     Parameters
     ----------
     y_true : array_like of shape (n,), ScoreTable or CellTable
-        Labels: bool, 0/1 or -1/+1; any other pair with `pos_label`. Or one table, without the other arguments.
+        Labels: bool, 0/1 or -1/+1; any other pair with `pos_label`. Or one table, alone.
     y_prob : array_like of shape (n,)
         Probability of the positive class, in [0, 1].
     pos_label : bool, int, float, str or bytes, optional
@@ -295,7 +297,7 @@ def _fixed_point(given: _Residuals) -> tuple[float, float]:
                 break
             low, high = high, min(most, 2.0 * high)
         else:
-            high = float(optimize.brentq(lambda b: smoothed.norm(b) - b, low, high, xtol=1e-18, rtol=1e-14))
+            high = float(_brentq(smoothed.excess, low, high, xtol=1e-18, rtol=1e-14))
             break
     return high, 0.484 * given.spread / (given.n * high * high) if high > 0.0 else 0.0
 
@@ -317,8 +319,8 @@ class _Smoothed:
         used = min(m - 1, math.ceil(_REACH * length / (math.pi * self.least)))
         self._mode = np.arange(used + 1) * math.pi
         turn = self._mode / m
-        even = [fft.dct(row, type=2)[: used + 1] for row in sums[::2]]
-        odd = [np.concatenate([[0.0], fft.dst(row, type=2)[:used]]) for row in sums[1::2]]
+        even = [_dct(row, type=2)[: used + 1] for row in sums[::2]]
+        odd = [np.concatenate([[0.0], _dst(row, type=2)[:used]]) for row in sums[1::2]]
         means = even[0] - turn * odd[0] - turn**2 / 2.0 * even[1] + turn**3 / 6.0 * odd[1]
         self._means = means / (2.0 * given.n)
         self._mode /= length
@@ -329,13 +331,16 @@ class _Smoothed:
         damped = self._means * np.exp(-0.5 * (self._mode * bandwidth) ** 2)
         waves = np.zeros(m + 1)
         waves[:used] = damped
-        values = fft.dct(waves, type=1)
+        values = _dct(waves, type=1)
         slopes = np.zeros(m - 1)
         slopes[: used - 1] = damped[1:] / (np.arange(1, used) * (math.pi / m))
-        means = np.diff(fft.dst(slopes, type=1), prepend=0.0, append=0.0) + damped[0]
+        means = np.diff(_dst(slopes, type=1), prepend=0.0, append=0.0) + damped[0]
         areas = np.empty(m)
         residuals.absolute_areas(values, means, areas)
         return float(areas.mean())
+
+    def excess(self, bandwidth: float) -> float:
+        return self.norm(bandwidth) - bandwidth
 
 
 # --- cumulative differences --------------------------------------------------------------------------------
@@ -380,7 +385,7 @@ class Ecce:
 def ecce(
     y_true: ArrayLike | ScoreTable | CellTable, y_prob: ArrayLike | None = None, *, pos_label: Any = None
 ) -> Ecce:
-    """Empirical cumulative calibration errors: differences of labels and scores, summed up by ascending score.
+    """Empirical cumulative calibration errors: differences of labels and scores, summed by ascending score.
 
     ``C_j = (1/n) sum_{i <= j} (y_i - s_i)`` with rows by ascending score, and C_0 = 0. The slope of C over an
     interval of scores is the miscalibration there, so no bins are needed. Use them to see whether there is
@@ -389,7 +394,7 @@ def ecce(
     Parameters
     ----------
     y_true : array_like of shape (n,), ScoreTable or CellTable
-        Labels: bool, 0/1 or -1/+1; any other pair with `pos_label`. Or one table, without the other arguments.
+        Labels: bool, 0/1 or -1/+1; any other pair with `pos_label`. Or one table, alone.
     y_prob : array_like of shape (n,)
         Probability of the positive class, in [0, 1].
     pos_label : bool, int, float, str or bytes, optional
@@ -417,9 +422,9 @@ def ecce(
     / scale and Q(x) = P(Z > x), p-values are
 
         P(max abs(B) >= x) = 4 sum_{k>=0} (-1)^k Q((2k + 1) x)
-                           = 1 - (4/pi) sum_{k>=0} (-1)^k / (2k + 1) exp(-(2k + 1)^2 pi^2 / (8 x^2)),
+            = 1 - (4/pi) sum_{k>=0} (-1)^k / (2k + 1) exp(-(2k + 1)^2 pi^2 / (8 x^2)),
         P(max B - min B >= r) = 8 sum_{k>=1} (-1)^(k-1) k Q(k r)
-                              = 1 - 8 sum_{k>=0} (1/r^2 + 1/((2k + 1)^2 pi^2)) exp(-(2k + 1)^2 pi^2 / (2 r^2)),
+            = 1 - 8 sum_{k>=0} (1/r^2 + 1/((2k + 1)^2 pi^2)) exp(-(2k + 1)^2 pi^2 / (2 r^2)),
 
     the first of each for large x and r, the second for small ones: relative errors below 1e-13, down to
     1e-300. Discrete steps make the true probabilities smaller, so the p-values err on the safe side when n is
@@ -451,7 +456,9 @@ def ecce(
     else:
         cells = table.cells()
         _, squares = table.second_moments()
-        sums = residuals.running_sums(np.where(cells.lo < cells.hi, cells.k - cells.s, cells.k - cells.n * cells.lo))
+        sums = residuals.running_sums(
+            np.where(cells.lo < cells.hi, cells.k - cells.s, cells.k - cells.n * cells.lo)
+        )
         low, high = min(0.0, float(sums.min())), max(0.0, float(sums.max()))
         inside = np.where(cells.lo < cells.hi, cells.s - squares, cells.n * (cells.lo * (1.0 - cells.lo)))
         variance = float(np.maximum(inside, 0.0).sum())
@@ -479,18 +486,18 @@ def _normal_tail(x: float) -> float:
 def _largest_exceeds(x: float) -> float:
     """P(max abs(B) >= x) of Brownian motion on [0, 1]."""
     if x >= 1.0:
-        return 4.0 * sum((-1) ** k * _normal_tail((2 * k + 1) * x) for k in range(6))
+        return 4.0 * sum((-1.0) ** k * _normal_tail((2 * k + 1) * x) for k in range(6))
     if x < 0.1:
         return 1.0
     return 1.0 - 4.0 / math.pi * sum(
-        (-1) ** k / (2 * k + 1) * math.exp(-(((2 * k + 1) * math.pi / x) ** 2) / 8.0) for k in range(4)
+        (-1.0) ** k / (2 * k + 1) * math.exp(-(((2 * k + 1) * math.pi / x) ** 2) / 8.0) for k in range(4)
     )
 
 
 def _range_exceeds(r: float) -> float:
     """P(max B - min B >= r) of Brownian motion on [0, 1]."""
     if r >= 2.0:
-        return 8.0 * sum((-1) ** (k - 1) * k * _normal_tail(k * r) for k in range(1, 8))
+        return 8.0 * sum((-1.0) ** (k - 1) * k * _normal_tail(k * r) for k in range(1, 8))
     if r < 0.1:
         return 1.0
     odd = [((2 * k + 1) * math.pi) ** 2 for k in range(5)]
@@ -637,11 +644,11 @@ def calibration_test(
     seeds = generator.integers(1, 2**64, (draws, 4), dtype=np.uint64)
 
     def reached(part: NDArray[np.uint64]) -> int:
-        with np.errstate(over="ignore"):  # sums of words wrap around; NumPy would say so, compiled code does not
+        with np.errstate(
+            over="ignore"
+        ):  # sums of words wrap around; NumPy would say so, compiled code does not
             return int(
-                resampling.count_reached(
-                    thresholds, counts, expected, ends, kind, _read_only(part), observed
-                )
+                resampling.count_reached(thresholds, counts, expected, ends, kind, _read_only(part), observed)
             )
 
     parts = np.array_split(seeds, min(_CHUNKS, draws))
@@ -676,7 +683,7 @@ def _rows(y_true: ArrayLike, y_prob: ArrayLike | None, pos_label: Any, function:
     return _validate.binary(y_true, y_prob, pos_label=pos_label)
 
 
-Given = TypeVar("Given", ScoreTable, CellTable)
+Given = TypeVar("Given", bound=ScoreTable | CellTable)
 
 
 def _given(table: Given, y_prob: object, pos_label: object) -> Given:

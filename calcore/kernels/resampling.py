@@ -110,7 +110,7 @@ def distance(
     """Distance of running totals of positives from those `expected`.
 
     KS: the largest absolute difference. KUIPER: largest less smallest, 0 before the first score among them.
-    ECE: sum of absolute differences of increments over bins; bin b is the scores up to ``ends[b]``, exclusive.
+    ECE: sum of absolute differences of increments over bins; bin b ends before score ``ends[b]``.
     """
     passed = np.int64(0)
     if kind == ECE:

@@ -17,7 +17,9 @@ DEGREES = 4
 
 
 @jit
-def pool_residuals(keys: NDArray[np.int64], scores: NDArray[np.float64], residuals: NDArray[np.float64]) -> None:
+def pool_residuals(
+    keys: NDArray[np.int64], scores: NDArray[np.float64], residuals: NDArray[np.float64]
+) -> None:
     """Distinct scores and their sums of y - s: positives less rows times score, rounded once or twice."""
     found, begin = 0, 0
     positives = np.int64(0)
@@ -132,7 +134,9 @@ def moments(
 
 
 @jit
-def absolute_areas(values: NDArray[np.float64], means: NDArray[np.float64], areas: NDArray[np.float64]) -> None:
+def absolute_areas(
+    values: NDArray[np.float64], means: NDArray[np.float64], areas: NDArray[np.float64]
+) -> None:
     """Integral of the absolute value of a function over each of the cells, in units of their width.
 
     In cell j the function is the parabola with the right values at both ends, ``values[j]`` and ``values[j +

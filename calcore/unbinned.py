@@ -31,8 +31,8 @@ _brentq: Any = optimize.brentq
 Statistic = Literal["kuiper", "ks", "ece"]
 Doubles: TypeAlias = NDArray[np.float64]
 
-_LEAST_BANDWIDTH = 2.0**-40
-"""Scores nearer to each other are as good as equal."""
+_LEAST_BANDWIDTH = 2.0**-30
+"""Scores much nearer to each other are as good as equal: 1e-9 is a rounding error of scores."""
 
 _FINE, _COARSE = 128, 16
 """Cells per bandwidth of a smoothed residual."""
@@ -84,7 +84,7 @@ def kernel_ce(
         b > 0, in units of the score. Default: Silverman's rule of thumb, which looks at scores only,
         ``0.9 min(sd, iqr / 1.349) n^(-1/5)``, of the n rows with weight > 0, whatever their weight; with sd
         (divisor n) alone if the quartiles, the ceil(n/4)-th and ceil(3n/4)-th smallest scores, are equal;
-        and at least 2^-40.
+        and at least 2^-30.
     window : {"gaussian", "epanechnikov", "box"}, default "gaussian"
     sample_weight : array_like of shape (n,), optional
         Finite weights w >= 0, not all 0; default 1 each. With a given bandwidth, integer weights are repeated
@@ -462,7 +462,7 @@ def ecce(
         low, high = min(0.0, float(sums.min())), max(0.0, float(sums.max()))
         inside = np.where(cells.lo < cells.hi, cells.s - squares, cells.n * (cells.lo * (1.0 - cells.lo)))
         variance = float(np.maximum(inside, 0.0).sum())
-    ks, kuiper, scale = max(-low, high), high - low, math.sqrt(variance)
+    ks, kuiper, scale = max(high, -low), high - low, math.sqrt(variance)
     return Ecce(
         ks=ks / n,
         kuiper=kuiper / n,
@@ -639,21 +639,18 @@ def calibration_test(
     if statistic == "ece":
         index = binning.uniform_bins(scores, bins)
         ends = np.append(np.flatnonzero(np.diff(index)) + 1, len(scores))
-    ends, thresholds = _read_only(ends), _read_only(_thresholds(scores))
-    observed = float(resampling.distance(positives, expected, ends, kind))
+    ends, thresholds, expected = _read_only(ends), _read_only(_thresholds(scores)), _read_only(expected)
     seeds = generator.integers(1, 2**64, (draws, 4), dtype=np.uint64)
 
-    def reached(part: NDArray[np.uint64]) -> int:
-        with np.errstate(
-            over="ignore"
-        ):  # sums of words wrap around; NumPy would say so, compiled code does not
-            return int(
-                resampling.count_reached(thresholds, counts, expected, ends, kind, _read_only(part), observed)
+    def reached(part: NDArray[np.uint64]) -> tuple[int, float]:
+        with np.errstate(over="ignore"):  # sums of words wrap around, which matters to uncompiled code only
+            return resampling.count_reached(
+                thresholds, counts, positives, expected, ends, kind, _read_only(part)
             )
 
-    parts = np.array_split(seeds, min(_CHUNKS, draws))
     with ThreadPoolExecutor(threads) as pool:
-        total = sum(pool.map(reached, parts))
+        found = list(pool.map(reached, np.array_split(seeds, min(_CHUNKS, draws))))
+    total, observed = sum(count for count, _ in found), float(found[0][1])
     return CalibrationTest(
         p_value=(1 + total) / (1 + draws),
         value=observed / table.n,

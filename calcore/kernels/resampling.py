@@ -106,7 +106,7 @@ def draw(
 @jit
 def distance(
     positives: NDArray[np.int64], expected: NDArray[np.float64], ends: NDArray[np.int64], kind: int
-) -> float:
+) -> Any:
     """Distance of running totals of positives from those `expected`.
 
     KS: the largest absolute difference. KUIPER: largest less smallest, 0 before the first score among them.
@@ -137,16 +137,20 @@ def distance(
 def count_reached(
     thresholds: NDArray[np.uint64],
     counts: NDArray[np.int64],
+    positives: NDArray[np.int64],
     expected: NDArray[np.float64],
     ends: NDArray[np.int64],
     kind: int,
     seeds: NDArray[np.uint64],
-    observed: float,
-) -> int:
-    """How many resamples, one per seed, are at least as far away as `observed`."""
-    positives = np.empty(counts.size, np.int64)
+) -> Any:
+    """How many resamples, one per seed, are at least as far away as `positives`; and how far these are.
+
+    Both distances come from the same compiled loop over the same array.
+    """
+    labels = positives.copy()
+    observed = distance(labels, expected, ends, kind)
     reached = 0
     for b in range(seeds.shape[0]):
-        draw(thresholds, counts, seeds[b], positives)
-        reached += 1 if distance(positives, expected, ends, kind) >= observed else 0
-    return reached
+        draw(thresholds, counts, seeds[b], labels)
+        reached += 1 if distance(labels, expected, ends, kind) >= observed else 0
+    return reached, observed

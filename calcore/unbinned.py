@@ -14,8 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize
-from scipy.fft import dct, dst
+from scipy import fft, optimize
 
 from calcore import _validate
 from calcore.kernels import binning, resampling, residuals, sorting
@@ -25,11 +24,12 @@ from calcore.table import CellTable, ScoreTable, tabulate
 __all__ = ["CalibrationTest", "Ecce", "calibration_test", "ecce", "kernel_ce", "smooth_ece"]
 
 Rng = int | np.random.Generator | np.random.SeedSequence | None
-_dct: Any = dct
-_dst: Any = dst
-_brentq: Any = optimize.brentq
 Statistic = Literal["kuiper", "ks", "ece"]
 Doubles: TypeAlias = NDArray[np.float64]
+
+_dct: Any = fft.dct  # what SciPy's annotations say of these three is too wide to be used
+_dst: Any = fft.dst
+_brentq: Any = optimize.brentq
 
 _LEAST_BANDWIDTH = 2.0**-30
 """Scores much nearer to each other are as good as equal: 1e-9 is a rounding error of scores."""
@@ -221,15 +221,18 @@ def smooth_ece(
     to their size.
 
     Rows in a CellTable, which more than a million rows are put in (see `certify`), add ``.484 sum_i abs(y_i -
-    s_i) (s_i - c_i)^2 / (n sigma^2)`` at most, c_i the mean score of a cell. Where this bound exceeds 1e-4 of
-    the result, rows are sorted; a CellTable of your own is taken as it is.
+    s_i) (s_i - c_i)^2 / (n sigma^2)`` at most, c_i the mean score of a cell. That is for the worst signs; for
+    10^7 calibrated rows with uniform scores it is .1 % of the result, and the error was 1e-6 of it. Where the
+    bound exceeds 1 %, rows are sorted; a CellTable of your own is taken as it is.
 
     O(n), for sorting O(n log n), and ten to twenty transforms of 2^13 to 2^22 numbers.
 
     References
     ----------
     Błasiok, Nakkiran, Smooth ECE: principled reliability diagrams via kernel smoothing, ICLR 2024 (arXiv
-    2309.12236), section 3. Their package rounds to a grid and stops at sigma = .001.
+    2309.12236), sections 3 and 4. Their package, relplot 1.0.3, rounds scores to a grid, cuts the kernel at a
+    distance of 1/2 and looks for sigma in steps of 2^-10: values differed by up to .001, and by .005 for a
+    sigma of .24.
 
     Examples
     --------
@@ -305,7 +308,7 @@ def _fixed_point(given: _Residuals) -> tuple[float, float]:
 class _Smoothed:
     """Smoothed residuals for bandwidths from `least` to `most`."""
 
-    __slots__ = ("_m", "_means", "_mode", "finer", "least")
+    __slots__ = ("_m", "_means", "_waves", "finer", "least")
 
     def __init__(self, given: _Residuals, least: float, most: float, fineness: int) -> None:
         reach = _REACH * most
@@ -317,18 +320,18 @@ class _Smoothed:
         sums = np.zeros((residuals.DEGREES, m))
         residuals.moments(given.places, given.sums, given.firsts, reach, length, sums)
         used = min(m - 1, math.ceil(_REACH * length / (math.pi * self.least)))
-        self._mode = np.arange(used + 1) * math.pi
-        turn = self._mode / m
+        self._waves = np.arange(used + 1) * math.pi
+        turn = self._waves / m
         even = [_dct(row, type=2)[: used + 1] for row in sums[::2]]
         odd = [np.concatenate([[0.0], _dst(row, type=2)[:used]]) for row in sums[1::2]]
         means = even[0] - turn * odd[0] - turn**2 / 2.0 * even[1] + turn**3 / 6.0 * odd[1]
         self._means = means / (2.0 * given.n)
-        self._mode /= length
+        self._waves /= length
 
     def norm(self, bandwidth: float) -> float:
         """Integral of the absolute smoothed residual."""
         m, used = self._m, len(self._means)
-        damped = self._means * np.exp(-0.5 * (self._mode * bandwidth) ** 2)
+        damped = self._means * np.exp(-0.5 * (self._waves * bandwidth) ** 2)
         waves = np.zeros(m + 1)
         waves[:used] = damped
         values = _dct(waves, type=1)
@@ -644,13 +647,14 @@ def calibration_test(
 
     def reached(part: NDArray[np.uint64]) -> tuple[int, float]:
         with np.errstate(over="ignore"):  # sums of words wrap around, which matters to uncompiled code only
-            return resampling.count_reached(
+            count, distance = resampling.count_reached(
                 thresholds, counts, positives, expected, ends, kind, _read_only(part)
             )
+        return int(count), float(distance)
 
     with ThreadPoolExecutor(threads) as pool:
         found = list(pool.map(reached, np.array_split(seeds, min(_CHUNKS, draws))))
-    total, observed = sum(count for count, _ in found), float(found[0][1])
+    total, observed = sum(count for count, _ in found), found[0][1]
     return CalibrationTest(
         p_value=(1 + total) / (1 + draws),
         value=observed / table.n,

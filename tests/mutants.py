@@ -845,7 +845,7 @@ MUTANTS += [
         UNBINNED,
         "+ turn**3 / 6.0 * odd[1]",
         "",
-        "tests/test_unbinned.py::test_norm_at_given_bandwidths",
+        "tests/test_unbinned.py::test_mean_cosines",
     ),
     Mutant(
         "smooth: rows of a cell stand at its mean",
@@ -855,7 +855,7 @@ MUTANTS += [
         "tests/test_unbinned.py::test_bound_from_cells_holds_for_the_rows",
     ),
     Mutant(
-        "smooth: reflected at 1 only",
+        "smooth: the end at 0 comes too near",
         UNBINNED,
         "reach = _REACH * most",
         "reach = _REACH * most if given.places[0] > 0.0 else 1e-3 * most",

@@ -121,6 +121,18 @@ def test_norm_at_given_bandwidths(b: float) -> None:
             assert found == pytest.approx(expected, rel=0, abs=error)
 
 
+def test_mean_cosines() -> None:
+    """Of the residuals, within Taylor's remainder after the third moment."""
+    rng = np.random.default_rng(34)
+    s = np.concatenate([[0.0, 1.0], rng.random(200)])
+    y = rng.random(202) < s
+    smoothed = unbinned._Smoothed(unbinned._residuals(ScoreTable(y, s)), 0.05, 0.3, unbinned._FINE)
+    k = np.arange(len(smoothed._means))
+    exact = np.cos(math.pi * np.outer(k, s)) @ (y - s) / 202
+    remainder = np.abs(y - s).mean() * (math.pi * k / (2.0 * smoothed._m)) ** 4 / 24.0
+    assert np.all(np.abs(smoothed._means - exact) <= remainder + 1e-14)
+
+
 def test_norm_does_not_grow_with_the_bandwidth() -> None:
     rng = np.random.default_rng(22)
     s = rng.random(500)
@@ -327,6 +339,19 @@ def test_tails(tail: Callable[[float], float], factor: float) -> None:
     assert np.all(np.diff(values) <= 1e-15)
     for switch in (1.0, 2.0):
         assert tail(switch) == pytest.approx(tail(math.nextafter(switch, 0.0)), rel=1e-13)
+
+
+def test_ecce_from_wide_cells() -> None:
+    """C after whole cells: never larger, and smaller by at most what a cell can add."""
+    rng = np.random.default_rng(35)
+    s = rng.random(4000)
+    y = rng.random(4000) < s**1.2
+    exact, found = ecce(y, s), ecce(CellTable(50).update(y, s))
+    most = CellTable(50).update(y, s).cells().n.max() / 4000
+    for name in ("ks", "kuiper"):
+        assert getattr(exact, name) - 2.0 * most <= getattr(found, name) <= getattr(exact, name) + 4 * U
+    assert found.scale == pytest.approx(exact.scale, rel=1e-9)
+    assert found.kuiper_p_value >= exact.kuiper_p_value * (1.0 - 1e-9)
 
 
 def test_certain_scores() -> None:

@@ -19,6 +19,9 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
   `multiclass_lin_ce`, `conf_ce`, their losses `classwise_brier` and `confidence_loss`, `ranking_verdict`; of
   any reported means `lin_ce`; bins of equal counts, `rank_bins`. Not truthful, to compare with:
   `binary_lin_ece`, `classwise_lin_ece`, `conf_ece`, `uncorrected_conf_ce`, `lin_ece`.
+* Errors without bins: `smooth_ece`, `kernel_ce`, `ecce`. A test of perfect calibration: `calibration_test`.
+* Orders of predictors, and how well a metric keeps them: `blackwell_compare`, `dominance_chain`,
+  `ranking_agreement`.
 * How many rows, and what the assumption does: `rows_needed`, `sensitivity`.
 * In use: `CalibrationMonitor`, `drift_test`.
 * Bounds of means: `hoeffding`, `bernstein`, `empirical_bernstein`, `dkw`, `kl_upper`, `kl_lower`. Bins:
@@ -26,7 +29,8 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
 * Smoothing: `tv_denoise`, `tv_gap`, `nadaraya_watson`, `kernel_ce_curve`. Randomised scores: `perturb`,
   `auroc`, `auroc_loss`.
 * What comes out: `Certificate`, `CertificateSet`, `Comparison`, `Optimality`, `AurocLoss`, `BinTable`,
-  `EceCurve`, `RankingVerdict`.
+  `EceCurve`, `RankingVerdict`, `Ecce`, `CalibrationTest`, `BlackwellComparison`, `DominanceChain`,
+  `RankingAgreement`.
 
 The proofs that the docstrings cite are in `THEORY.md` beside this file. The flow, each step importing only
 the ones before it::
@@ -68,6 +72,12 @@ if TYPE_CHECKING:
     from calcore.certificates.groups import certify_groups as certify_groups
     from calcore.certificates.multiclass import certify_classwise as certify_classwise
     from calcore.certificates.multiclass import certify_top_label as certify_top_label
+    from calcore.dominance import BlackwellComparison as BlackwellComparison
+    from calcore.dominance import DominanceChain as DominanceChain
+    from calcore.dominance import RankingAgreement as RankingAgreement
+    from calcore.dominance import blackwell_compare as blackwell_compare
+    from calcore.dominance import dominance_chain as dominance_chain
+    from calcore.dominance import ranking_agreement as ranking_agreement
     from calcore.drift import drift_test as drift_test
     from calcore.monitor import CalibrationMonitor as CalibrationMonitor
     from calcore.perturbation import AurocLoss as AurocLoss
@@ -102,6 +112,12 @@ if TYPE_CHECKING:
     from calcore.truthful import rank_bins as rank_bins
     from calcore.truthful import ranking_verdict as ranking_verdict
     from calcore.truthful import uncorrected_conf_ce as uncorrected_conf_ce
+    from calcore.unbinned import CalibrationTest as CalibrationTest
+    from calcore.unbinned import Ecce as Ecce
+    from calcore.unbinned import calibration_test as calibration_test
+    from calcore.unbinned import ecce as ecce
+    from calcore.unbinned import kernel_ce as kernel_ce
+    from calcore.unbinned import smooth_ece as smooth_ece
 
 __version__ = "0.1.0"
 
@@ -109,13 +125,18 @@ _HOME = {
     "AurocLoss": "calcore.perturbation",
     "BinCounts": "calcore.table",
     "BinTable": "calcore.binned",
+    "BlackwellComparison": "calcore.dominance",
     "CalibrationMonitor": "calcore.monitor",
+    "CalibrationTest": "calcore.unbinned",
     "CellTable": "calcore.table",
     "Certificate": "calcore.results",
     "CertificateSet": "calcore.results",
     "Comparison": "calcore.results",
+    "DominanceChain": "calcore.dominance",
+    "Ecce": "calcore.unbinned",
     "EceCurve": "calcore.binned",
     "Optimality": "calcore.total_variation",
+    "RankingAgreement": "calcore.dominance",
     "RankingVerdict": "calcore.truthful",
     "ScoreTable": "calcore.table",
     "auroc": "calcore.perturbation",
@@ -123,7 +144,9 @@ _HOME = {
     "bernstein": "calcore.bounds",
     "binary_lin_ce": "calcore.truthful",
     "binary_lin_ece": "calcore.truthful",
+    "blackwell_compare": "calcore.dominance",
     "calibration_table": "calcore.binned",
+    "calibration_test": "calcore.unbinned",
     "certify": "calcore.certificates",
     "certify_classwise": "calcore.certificates.multiclass",
     "certify_groups": "calcore.certificates.groups",
@@ -140,12 +163,15 @@ _HOME = {
     "debiased_ece": "calcore.binned",
     "debiased_squared_ece": "calcore.binned",
     "dkw": "calcore.bounds",
+    "dominance_chain": "calcore.dominance",
     "drift_test": "calcore.drift",
+    "ecce": "calcore.unbinned",
     "ece": "calcore.binned",
     "ece_curve": "calcore.binned",
     "empirical_bernstein": "calcore.bounds",
     "full_ece": "calcore.binned",
     "hoeffding": "calcore.bounds",
+    "kernel_ce": "calcore.unbinned",
     "kernel_ce_curve": "calcore.smoothing",
     "kl_lower": "calcore.bounds",
     "kl_upper": "calcore.bounds",
@@ -157,9 +183,11 @@ _HOME = {
     "perturb": "calcore.perturbation",
     "quantile_bins": "calcore.binning",
     "rank_bins": "calcore.truthful",
+    "ranking_agreement": "calcore.dominance",
     "ranking_verdict": "calcore.truthful",
     "rows_needed": "calcore.planning",
     "sensitivity": "calcore.planning",
+    "smooth_ece": "calcore.unbinned",
     "tv_denoise": "calcore.total_variation",
     "tv_gap": "calcore.total_variation",
     "uncorrected_conf_ce": "calcore.truthful",
@@ -170,13 +198,18 @@ __all__ = [
     "AurocLoss",
     "BinCounts",
     "BinTable",
+    "BlackwellComparison",
     "CalibrationMonitor",
+    "CalibrationTest",
     "CellTable",
     "Certificate",
     "CertificateSet",
     "Comparison",
+    "DominanceChain",
+    "Ecce",
     "EceCurve",
     "Optimality",
+    "RankingAgreement",
     "RankingVerdict",
     "ScoreTable",
     "__version__",
@@ -185,7 +218,9 @@ __all__ = [
     "bernstein",
     "binary_lin_ce",
     "binary_lin_ece",
+    "blackwell_compare",
     "calibration_table",
+    "calibration_test",
     "certify",
     "certify_classwise",
     "certify_groups",
@@ -202,12 +237,15 @@ __all__ = [
     "debiased_ece",
     "debiased_squared_ece",
     "dkw",
+    "dominance_chain",
     "drift_test",
+    "ecce",
     "ece",
     "ece_curve",
     "empirical_bernstein",
     "full_ece",
     "hoeffding",
+    "kernel_ce",
     "kernel_ce_curve",
     "kl_lower",
     "kl_upper",
@@ -219,9 +257,11 @@ __all__ = [
     "perturb",
     "quantile_bins",
     "rank_bins",
+    "ranking_agreement",
     "ranking_verdict",
     "rows_needed",
     "sensitivity",
+    "smooth_ece",
     "tv_denoise",
     "tv_gap",
     "uncorrected_conf_ce",

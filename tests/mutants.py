@@ -577,6 +577,7 @@ DRIFT_TESTS = "tests/test_drift.py"
 COMMANDS = "calcore/cli/commands.py"
 COMMAND_TESTS = "tests/test_cli.py"
 PLANNING = "calcore/planning.py"
+UNBINNED, DOMINANCE = "calcore/unbinned.py", "calcore/dominance.py"
 PLANNING_TESTS = "tests/test_planning.py"
 
 MUTANTS += [
@@ -924,6 +925,104 @@ MUTANTS += [
         "sums[b] = (sums[b] - hits[b]) + rests[b]",
         "sums[b] = sums[b] - hits[b]",
         TRUTHFUL_TESTS,
+    ),
+    Mutant(
+        "smooth: cells without their third moment",
+        UNBINNED,
+        "+ turn**3 / 6.0 * odd[1]",
+        "",
+        "tests/test_unbinned.py::test_mean_cosines",
+    ),
+    Mutant(
+        "smooth: rows of a cell stand at its mean",
+        UNBINNED,
+        "np.where(several, hits - squares - places * sums, 0.0)",
+        "np.zeros(len(sums))",
+        "tests/test_unbinned.py::test_bound_from_cells_holds_for_the_rows",
+    ),
+    Mutant(
+        "smooth: the end at 0 comes too near",
+        UNBINNED,
+        "reach = _REACH * most",
+        "reach = _REACH * most if given.places[0] > 0.0 else 1e-3 * most",
+        "tests/test_unbinned.py::test_norm_at_given_bandwidths",
+    ),
+    Mutant(
+        "smooth: gaps cut too short",
+        "calcore/kernels/residuals.py",
+        "cut += max(places[i] - places[i - 1] - 2.0 * reach, 0.0)",
+        "cut += max(places[i] - places[i - 1] - 0.5 * reach, 0.0)",
+        "tests/test_unbinned.py::test_moments_in_cells",
+    ),
+    Mutant(
+        "cumulative: looked at inside a tie",
+        "calcore/kernels/residuals.py",
+        "        if i + 1 == keys.size or keys[i + 1] >> 1 != keys[i] >> 1:\n            score, rows",
+        "        if i >= 0:\n            score, rows",
+        "tests/test_unbinned.py::test_ecce_is_exact",
+    ),
+    Mutant(
+        "cumulative: range without the start at 0",
+        "calcore/kernels/residuals.py",
+        "low = high = total = rounding = variance = lost = 0.0",
+        "low, high, total, rounding, variance, lost = 1e300, -1e300, 0.0, 0.0, 0.0, 0.0",
+        "tests/test_unbinned.py::test_ecce_is_exact",
+    ),
+    Mutant(
+        "cumulative: law of the largest without the second side",
+        UNBINNED,
+        "return 4.0 * sum(",
+        "return 2.0 * sum(",
+        "tests/test_unbinned.py::test_law_of_the_largest",
+    ),
+    Mutant(
+        "test: equal statistics do not count",
+        "calcore/kernels/resampling.py",
+        "distance(labels, expected, ends, kind) >= observed",
+        "distance(labels, expected, ends, kind) > observed",
+        "tests/test_unbinned.py::test_equal_statistics_count",
+    ),
+    Mutant(
+        "test: p-value without the labels given",
+        UNBINNED,
+        "p_value=(1 + total) / (1 + draws)",
+        "p_value=total / draws",
+        "tests/test_unbinned.py::test_power",
+    ),
+    Mutant(
+        "test: one generator for all resamples of a group",
+        "calcore/kernels/resampling.py",
+        "draw(thresholds, counts, seeds[b], labels)",
+        "draw(thresholds, counts, seeds[0], labels)",
+        "tests/test_unbinned.py::test_p_value_against_enumeration",
+    ),
+    Mutant(
+        "test: lanes of a word are not independent",
+        "calcore/kernels/resampling.py",
+        "undecided &= bits\n",
+        "undecided &= ~bits\n",
+        "tests/test_unbinned.py::test_draws_follow_their_scores",
+    ),
+    Mutant(
+        "dominance: means may differ",
+        DOMINANCE,
+        "max(0.0, -low, last - low), max(high, high - last)",
+        "max(0.0, -low), high",
+        "tests/test_dominance.py::test_compared_by_definition",
+    ),
+    Mutant(
+        "dominance: a greedy chain",
+        DOMINANCE,
+        "if length[j] + 1 > length[i] and j not in twins:",
+        "if following[i] < 0 and j not in twins:",
+        "tests/test_dominance.py::test_chain_by_hand",
+    ),
+    Mutant(
+        "dominance: unpaired resamples",
+        DOMINANCE,
+        "drawn[:, columns[better]] - drawn[:, columns[worse]]",
+        "drawn[:, columns[better]] - drawn[::-1, columns[worse]]",
+        "tests/test_dominance.py::test_noise_explains",
     ),
 ]
 

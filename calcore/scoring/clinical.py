@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -204,9 +204,9 @@ def clinical_calibration(
     knots = _validate.whole_number(n_knots, "n_knots", low=3)
     if knots > 5:
         raise ValueError(f"n_knots must be 3, 4 or 5; got {knots}")
-    pool, source, _ = pooled(y_true, y_prob, None, pos_label)
+    pool, _, _ = pooled(y_true, y_prob, None, pos_label)
     if pool.scores[0] == 0.0 or pool.scores[-1] == 1.0:
-        _refuse_certain(source)
+        _refuse_certain(y_true, y_prob, pos_label)
     observed = float(pool.hits.sum())
     if observed == 0.0 or observed == pool.total:
         raise ValueError("y_true must have rows of both classes; got one")
@@ -244,13 +244,14 @@ def _finite_or_none(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _refuse_certain(source: ScoreTable | _validate.Rows) -> None:
+def _refuse_certain(y_true: Any, y_prob: Any, pos_label: Any) -> NoReturn:
     remedy = "clip them, e.g. np.clip(y_prob, 1e-6, 1 - 1e-6), and say at what"
     rule = "strictly between 0 and 1, where logits are finite"
-    if isinstance(source, ScoreTable):
-        value = 0.0 if source.scores[0] == 0.0 else 1.0
+    if isinstance(y_true, ScoreTable):
+        value = 0.0 if y_true.scores[0] == 0.0 else 1.0
         raise ValueError(f"y_true must be a table of scores {rule}; got {value}: {remedy}")
-    _, scores, _ = source.block(0, len(source))
+    rows = _validate.binary(y_true, y_prob, pos_label=pos_label)
+    _, scores, _ = rows.block(0, len(rows))
     certain = np.flatnonzero((scores == 0.0) | (scores == 1.0))
     more = f" (and {len(certain) - 1} more)" if len(certain) > 1 else ""
     raise ValueError(

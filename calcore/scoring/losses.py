@@ -68,8 +68,8 @@ def brier_score(
     Notes
     -----
     O(n), or O(n k), in blocks, without a copy of the columns; sums are pairwise. Of a CellTable the result is
-    that of ``sum_squared_error``: not below the score but for 2^-46, and above it by rounding of scores to
-    2^-30 of a cell's width.
+    that of ``sum_squared_error``: not below the score but for 2^-46, and above it by less than 2^-27 of a
+    cell's width and 2^-44.
 
     References
     ----------

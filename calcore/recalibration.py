@@ -392,7 +392,8 @@ def _interior(data: _Data, low: float, high: float) -> float:
         return _evaluate(data, math.exp(t))[1]
 
     first = min(max(0.0, ends[0]), ends[1])
-    found = minimize(loss, [first], jac=True, method="L-BFGS-B", bounds=[ends]).x[0]
+    found = float(minimize(loss, [first], jac=True, method="L-BFGS-B", bounds=[ends]).x[0])
+    found = min(ends[1], max(ends[0], found))
     step = 1e-6
     while True:  # the slope has its signs at the bounds at the latest
         left, right = max(found - step, ends[0]), min(found + step, ends[1])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import logit, softmax
@@ -87,6 +87,7 @@ def test_no_temperature_does_better(rows: list[tuple[list[float], int]]) -> None
         assert abs(slope) <= 1e-11 * 8
 
 
+@settings(max_examples=40)
 @given(LOGITS, st.integers(-3, 3).map(lambda j: 2.0**j))
 def test_temperature_scales_with_logits(rows: list[tuple[list[float], int]], factor: float) -> None:
     logits, y = [list(column) for column in zip(*rows, strict=True)]

@@ -576,7 +576,7 @@ def test_equal_to_logistic_regression() -> None:
 
 
 def harrell(x: float, t: Sequence[float]) -> list[float]:
-    """Equation 2.25 of Regression Modeling Strategies, divided by (t_k - t_1)^2."""
+    """The basis of Regression Modeling Strategies, section 2.4, divided by (t_k - t_1)^2."""
 
     def cube(u: float) -> float:
         return max(u, 0.0) ** 3

@@ -289,7 +289,7 @@ def corp(
 
     References
     ----------
-    Dimitriadis, Gneiting & Jordan, PNAS 118 (2021), arXiv 2008.03033: equations 4 to 6 and theorem 1.
+    Dimitriadis, Gneiting & Jordan, PNAS 118 (2021), arXiv 2008.03033, for the decomposition.
 
     Examples
     --------

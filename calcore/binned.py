@@ -789,8 +789,8 @@ def _bin_counts(
         return counts
     given = _validate.numbers(bin_counts, "bin_counts")
     with _validate.renamed("n_bins", "bin_counts"):
-        counts = [Scheme.checked(int(n) if n == int(n) else n, strategy, None).n_bins for n in given]
-    return np.array(counts, np.int64)
+        checked = [Scheme.checked(int(n) if n == int(n) else n, strategy, None).n_bins for n in given]
+    return np.array(checked, np.int64)
 
 
 def _curve_sums(table: ScoreTable | CellTable, schemes: list[Scheme]) -> Iterator[BinSums]:

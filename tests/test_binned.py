@@ -334,7 +334,10 @@ def test_a_grid_of_squares_with_edges_of_its_own():
         (lambda: ece(CellTable().update([1], [0.5]), [0.5]), "y_prob must not be given beside a table"),
         (lambda: ece_curve([0, 1], [0.2, 0.5], [1.5]), "bin_counts"),
         (lambda: ece_curve([0, 1], [0.2, 0.5], [0]), "bin_counts"),
-        (lambda: ece_curve(CellTable(7).update([0, 1], [0.1, 0.9]), bin_counts=[5, 6]), "bin_counts must divide"),
+        (
+            lambda: ece_curve(CellTable(7).update([0, 1], [0.1, 0.9]), bin_counts=[5, 6]),
+            "bin_counts must divide",
+        ),
         (lambda: ece_curve([0, 1], [0.2, 0.5], []), "bin_counts"),
         (lambda: ece_curve([0, 1], [0.2, 0.5], lipschitz=0), "lipschitz"),
         (lambda: confidence_ece([0, 1], [0.2, 0.5]), "P must"),

@@ -580,7 +580,7 @@ MONITOR = "calcore/monitor.py"
 MONITOR_TESTS = "tests/test_monitor.py"
 DRIFT = "calcore/drift.py"
 DRIFT_TESTS = "tests/test_drift.py"
-COMMANDS = "calcore/cli/commands.py"
+COMMANDS = "calcore/cli/commands"
 COMMAND_TESTS = "tests/test_cli.py"
 PLANNING = "calcore/planning.py"
 UNBINNED, DOMINANCE = "calcore/unbinned.py", "calcore/dominance.py"
@@ -817,35 +817,35 @@ MUTANTS += [
     # the command
     Mutant(
         "command: a monitor with other parameters goes on",
-        COMMANDS,
+        f"{COMMANDS}/monitor.py",
         "if wanted is not None and wanted != has:",
         "if wanted is None and wanted != has:",
         f"{COMMAND_TESTS}::TestMonitor",
     ),
     Mutant(
         "command: a monitor is saved before anything is said",
-        COMMANDS,
+        f"{COMMANDS}/monitor.py",
         "flush()  # saved",
         "pass  # saved",
         f"{COMMAND_TESTS}::TestMonitor",
     ),
     Mutant(
         "command: drift passes at its level",
-        COMMANDS,
+        f"{COMMANDS}/drift.py",
         "found.p_value > alpha",
         "found.p_value >= alpha",
         f"{COMMAND_TESTS}::TestDrift",
     ),
     Mutant(
         "command: models swapped",
-        COMMANDS,
+        f"{COMMANDS}/compare.py",
         "found_in(given.labels, given.scores, given.others,",
         "found_in(given.labels, given.others, given.scores,",
         f"{COMMAND_TESTS}::TestCompare",
     ),
     Mutant(
         "command: a gate for the first class only",
-        COMMANDS,
+        f"{COMMANDS}/certify.py",
         "max(c.upper for c in (*pooled, *ends.values()))",
         "next(c.upper for c in (*pooled, *ends.values()))",
         f"{COMMAND_TESTS}::TestClasses",

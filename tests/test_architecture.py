@@ -20,12 +20,12 @@ MODULES = sorted(ROOT.rglob("*.py"))
 # prefix.
 LAYERS = (
     ("calcore.kernels",),
-    ("calcore._validate", "calcore._classes", "calcore.bounds"),
+    ("calcore._validate", "calcore._classes", "calcore.bounds", "calcore.figures"),
     ("calcore.binning", "calcore.perturbation", "calcore.smoothing", "calcore.total_variation"),
     ("calcore.table",),
     ("calcore.results",),
     ("calcore.binned", "calcore.unbinned", "calcore.truthful", "calcore.scoring"),
-    ("calcore.recalibration", "calcore.dominance"),
+    ("calcore.recalibration", "calcore.dominance", "calcore.comparison", "calcore.diagrams"),
     ("calcore.certificates", "calcore.simulate", "calcore.datasets"),
     ("calcore.planning", "calcore.monitor", "calcore.drift"),
     ("calcore.reference",),
@@ -42,7 +42,8 @@ EXTRAS = {
     "calcore.simulate": {"pyarrow"},
     "calcore.datasets": {"pyarrow"},
     "calcore.demo": {"rich"},
-    "calcore.report": {"rich"},
+    "calcore.report": {"rich", "jinja2"},
+    "calcore.figures": {"matplotlib"},
 }
 
 

@@ -56,6 +56,9 @@ INVERSIONS = "tests/test_inversion.py"
 POLYNOMIALS = "calcore/certificates/polynomials.py"
 FITS = "calcore/kernels/polynomials.py"
 FITTED = "tests/test_polynomials.py"
+TRUTHFUL = "calcore/truthful.py"
+TRUTHFUL_LOOPS = "calcore/kernels/truthful.py"
+TRUTHFUL_TESTS = "tests/test_truthful.py"
 
 _A = "t * base + spread * t * t / 8.0 + nats / n)"
 _B = "0.25 * phi * surplus + nats / n"
@@ -838,6 +841,58 @@ MUTANTS += [
         "_rounded(interval.upper, digits, ROUND_CEILING)",
         'f"{interval.upper:.{digits}f}"',
         "tests/test_report.py",
+    ),
+    # truthful errors
+    Mutant(
+        "truthful: ties in the order of rows, not of the seed",
+        TRUTHFUL,
+        "self._generator.permutation(len(scores))",
+        "np.arange(len(scores))",
+        TRUTHFUL_TESTS,
+    ),
+    Mutant("truthful: ties are not split", TRUTHFUL, "if len(tied):", "if len(tied) < 0:", TRUTHFUL_TESTS),
+    Mutant(
+        "truthful: no correction of the confidence",
+        TRUTHFUL,
+        "+ (n - right) / n / n",
+        "+ 0 * right",
+        TRUTHFUL_TESTS,
+    ),
+    Mutant(
+        "truthful: the loss is not corrected for recalibration",
+        TRUTHFUL,
+        "seconds / np.maximum(rows - 1, 1)",
+        "seconds / np.maximum(rows, 1)",
+        TRUTHFUL_TESTS,
+    ),
+    Mutant(
+        "truthful: a ranking within rho is certain",
+        TRUTHFUL,
+        "max(best.total - best.loss, 0.0)",
+        "0.0",
+        f"{TRUTHFUL_TESTS}::test_verdicts",
+    ),
+    Mutant("truthful: no margin", TRUTHFUL, "gap <= rho + margin", "gap <= rho", TRUTHFUL_TESTS),
+    Mutant(
+        "truthful: one bin for all classes",
+        TRUTHFUL,
+        "argmax(axis=1) * used",
+        "argmax(axis=1) * 0",
+        TRUTHFUL_TESTS,
+    ),
+    Mutant(
+        "truthful: a cut's own value below it",
+        TRUTHFUL_LOOPS,
+        "if cuts[middle] <= x:",
+        "if cuts[middle] < x:",
+        TRUTHFUL_TESTS,
+    ),
+    Mutant(
+        "truthful: sums of one word",
+        TRUTHFUL_LOOPS,
+        "sums[b] = (sums[b] - hits[b]) + rests[b]",
+        "sums[b] = sums[b] - hits[b]",
+        TRUTHFUL_TESTS,
     ),
 ]
 

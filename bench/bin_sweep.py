@@ -1,7 +1,7 @@
 """Three Beta-distributed models over 5 to 50 bins, and two models whose ranking turns from 10 bins to 20.
 
-The models' parameters, sizes and the seed were committed before the first run and have not been changed since:
-`git log --follow bench/bin_sweep.py` has them without results. They are round numbers: scores that are mostly
+The models' parameters, sizes and the seed were committed before the first run and have not been changed
+since: the first version of this file has them, and no results. They are round numbers: scores that are mostly
 large, somewhat large, and symmetric; over-confidence that is moderate, slight, and none.
 """
 
@@ -87,8 +87,8 @@ class Resample:
 def flips(first: Floats, second: Floats) -> Floats:
     """How often the ranking of two models at one number of bins is not that at another.
 
-    `first` and `second` hold the models' errors by resample and number of bins. Entry (j, k) is the part of the
-    resamples where their difference has opposite signs at the j-th and the k-th number of bins. A tie at
+    `first` and `second` hold the models' errors by resample and number of bins. Entry (j, k) is the part of
+    the resamples where their difference has opposite signs at the j-th and the k-th number of bins. A tie at
     either is no flip.
     """
     sign = np.sign(first - second)
@@ -132,7 +132,7 @@ def sweep(found: list[dict[str, list[list[float]]]]) -> dict[str, Any]:
     return content
 
 
-# ------------------------------------------------------------------------------------------------ the mechanism
+# --- the mechanism
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +173,8 @@ def by_hand() -> dict[str, tuple[NDArray[np.uint8], Floats]]:
     """The same with 400 rows each, whose errors can be added up by hand.
 
     A: 168 of 200 at .87 and 178 of 200 at .92: ECE .03 at 10 bins and at 20. B: 58 of 100 at .58, 70 at .62,
-    60 at .68, 72 at .72: ECE 0 at 10 bins, where the 130 of 200 in [.6, .7) are as many as promised, and (8 + 8) / 400 =
-    .04 at 20.
+    60 at .68, 72 at .72: ECE 0 at 10 bins, where the 130 of 200 in [.6, .7) are as many as promised, and
+    (8 + 8) / 400 = .04 at 20.
     """
     positive = {"A": {0.87: 168, 0.92: 178}, "B": {0.58: 58, 0.62: 70, 0.68: 60, 0.72: 72}}
     rows = {}

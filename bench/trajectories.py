@@ -4,8 +4,8 @@
 * `carrier`: of the same flights, from the destination too: 16 classes.
 * `synthetic`: 100 classes, a random network as teacher on Gaussian features; posteriors are known.
 
-Classes are taken as they come, however rare: none is merged or dropped. The first flight of every class, in
-the random order of the rows, goes to the training part, so that every model knows every class; a rare class
+Classes are taken as they come, however rare: none is merged or dropped. The first row of every class, in
+their random order, goes to the training part, so that every model knows every class; a rare class
 may have no row among the others. Every column of P counts in means over classes.
 """
 
@@ -20,9 +20,10 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from bench.make_flights import read_flights, timetable
+from calcore.recalibration import TemperatureScaling
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -36,7 +37,7 @@ NETWORK_RATE, BOOSTING_RATE = 0.003, 0.1
 SHRINKAGE = 1.0
 """Of leaf values; without it those of rare classes run away, for their second derivatives are nearly 0."""
 
-FEATURES, HIDDEN, CLASSES = 20, 64, 100
+FEATURES, HIDDEN, CLASSES, POOL = 20, 64, 100, 40_000
 SPREAD = 6.0
 """Standard deviation of the teacher's logits, about: its best classifier errs on two rows in five."""
 
@@ -55,7 +56,7 @@ class Sizes:
 
 
 FULL = Sizes(20_000, 5_000, 5_000, 20_000, (1, 2, 3, 5, 8, 12, 18, 27, 40))
-QUICK = Sizes(2_500, 1_000, 1_000, 4_000, (1, 2, 5, 12))
+QUICK = Sizes(2_000, 1_000, 1_000, 2_000, (1, 2, 4, 8))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,15 +90,19 @@ def flights(target: str, sizes: Sizes) -> Task:
     """Destination or carrier of a flight."""
     x = timetable(read_flights())
     labels: Integers = x["dest" if target == "destination" else "carrier"].cat.codes.to_numpy(np.int64)
-    order = np.random.default_rng(SEED).permutation(len(labels))
-    first = np.unique(labels[order], return_index=True)[1]
-    order = np.concatenate([order[first], np.delete(order, first)])
+    order = every_class_first(labels, np.random.default_rng(SEED).permutation(len(labels)))
     order = order[: sizes.train + sizes.valid + sizes.test]
     features = encode(x.iloc[order], with_destination=target == "carrier")
     cuts = [sizes.train, sizes.train + sizes.valid]
     parts = zip(np.split(features, cuts), np.split(labels[order], cuts), strict=True)
     train, valid, test = (Part(*part) for part in parts)
-    return Task(len(first), train, valid, test, None)
+    return Task(int(labels.max()) + 1, train, valid, test, None)
+
+
+def every_class_first(labels: Integers, order: Integers) -> Integers:
+    """Reorder rows so that the first of every class comes before all others."""
+    first = np.unique(labels[order], return_index=True)[1]
+    return np.concatenate([order[first], np.delete(order, first)])
 
 
 def encode(x: pd.DataFrame, *, with_destination: bool) -> NDArray[np.float32]:
@@ -116,13 +121,18 @@ def synthetic(sizes: Sizes) -> Task:
     first = rng.standard_normal((FEATURES, HIDDEN)) * (1.5 / np.sqrt(FEATURES))
     second = rng.standard_normal((HIDDEN, CLASSES)) * (SPREAD / np.sqrt(HIDDEN))
 
-    def part(n: int) -> Part:
+    def drawn(n: int) -> Part:
         x = rng.standard_normal((n, FEATURES)).astype(np.float32)
         logits = np.tanh(x @ first) @ second
         y = np.argmax(logits + rng.gumbel(size=logits.shape), axis=1)
         return Part(x, y.astype(np.int64), special.softmax(logits, axis=1))
 
-    return Task(CLASSES, part(sizes.train), part(sizes.valid), part(sizes.test), part(sizes.truth))
+    pool = drawn(POOL)
+    order = every_class_first(pool.y, np.arange(POOL))[: sizes.train + sizes.valid + sizes.test]
+    cuts = [sizes.train, sizes.train + sizes.valid]
+    assert pool.posterior is not None
+    train, valid, test = (Part(pool.x[i], pool.y[i], pool.posterior[i]) for i in np.split(order, cuts))
+    return Task(CLASSES, train, valid, test, drawn(sizes.truth))
 
 
 # --- models
@@ -201,19 +211,29 @@ def _fitted(
             yield step, [logistic.predict_proba(part) for part in parts]
 
 
-def temperature(y: Integers, p: Floats) -> float:
-    """T > 0 with the least log loss of softmax(log p / T)."""
-    logs = np.log(np.maximum(p, TINY))
+def recalibrated(y: Integers, p: Floats, others: list[Floats]) -> tuple[float, list[Floats]]:
+    """Temperature of the rows `p`, and `others` with it: softmax(log p / T)."""
 
-    def loss(log_t: float) -> float:
-        scaled = logs * np.exp(-log_t)
-        return float(np.mean(special.logsumexp(scaled, axis=1) - scaled[np.arange(len(y)), y]))
+    def logs(q: Floats) -> Floats:
+        found: Floats = np.log(np.maximum(q, TINY))
+        return found
 
-    best = optimize.minimize_scalar(loss, bounds=(np.log(0.05), np.log(20.0)), method="bounded")
-    return float(np.exp(best.x))
+    scaling = TemperatureScaling().fit(logs(p), y)
+    return scaling.temperature_, [scaling.predict_proba(logs(q)) for q in others]
 
 
-def scaled(p: Floats, t: float) -> Floats:
-    """Return softmax(log p / T)."""
-    q: Floats = special.softmax(np.log(np.maximum(p, TINY)) / t, axis=1)
-    return q
+def about(name: str, sizes: Sizes) -> dict[str, Any]:
+    """Counts of one task."""
+    rows = task(name, sizes)
+    counts = np.bincount(rows.train.y, minlength=rows.n_classes)
+    found: dict[str, Any] = {
+        "classes": rows.n_classes,
+        "features": rows.train.x.shape[1],
+        "classes_in_test": len(np.unique(rows.test.y)),
+        "fewest_training_rows": int(counts.min()),
+        "classes_below_10_training_rows": int(np.count_nonzero(counts < 10)),
+    }
+    if rows.test.posterior is not None:
+        best = np.argmax(rows.test.posterior, axis=1)
+        found["best_error"] = float(np.mean(best != rows.test.y))
+    return found

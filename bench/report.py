@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -506,6 +507,21 @@ def _rankings(content: Content) -> list[str]:
         "",
         *_three(_published_rankings(content)),
     ]
+    lines += [
+        "",
+        "n times truthful error, over its proper loss; medians of all steps of all models. It is 1, in "
+        "expectation, for calibrated models: then the loss decides the ranking at any number of bins. What "
+        "exceeds 1 is miscalibration that temperature scaling has left, as far as the bins see it.",
+        "",
+        *_table(
+            ["task", "metric", *(f"{m} bins" for m in content["bins"])],
+            (
+                [task, metric, *(f"{value:.2f}" for value in _left_over(content, task, metric))]
+                for task in tasks
+                for metric in _LOSS_OF
+            ),
+        ),
+    ]
     for task, found in content["correlations"].items():
         for other in dict.fromkeys(entry["with"] for entry in found["against"]):
             part = [entry for entry in found["against"] if entry["with"] == other]
@@ -529,7 +545,7 @@ def _rankings(content: Content) -> list[str]:
                     model["name"],
                     f"Beta({model['a']:g}, {model['b']:g})",
                     f"{model['temperature']:g}",
-                    _number(model["error"]),
+                    f"{model['error']:.4f}",
                     *(f"{means[sweep['bin_counts'].index(m)]:.4f}" for m in _SWEPT),
                 ]
                 for model, means in zip(sweep["models"], sweep["metrics"]["ece"]["means"], strict=True)
@@ -560,6 +576,7 @@ def _rankings(content: Content) -> list[str]:
 
 
 _SWEPT = (5, 10, 20, 50)
+_LOSS_OF = {"classwise LinCE": "Brier/k", "ConfCE": "confidence loss"}
 _SWEEP_NAMES = {"ece": "ECE", "lin_ce": "LinCE"}
 
 
@@ -570,6 +587,17 @@ def _last_errors(content: Content, task: str) -> str:
         if entry["task"] == task and entry["step"] == content["steps"][-1]
     ]
     return f"{min(last):.3f} to {max(last):.3f}"
+
+
+def _left_over(content: Content, task: str, metric: str) -> list[float]:
+    """By number of bins: n times the error over its proper loss, median."""
+    n = content["sizes"]["test"]
+    ratios = [
+        [n * value / entry["losses"][_LOSS_OF[metric]] for value in entry["metrics"][metric]]
+        for entry in content["checkpoints"]
+        if entry["task"] == task
+    ]
+    return [statistics.median(column) for column in zip(*ratios, strict=True)]
 
 
 def _correlations(entries: list[Content], bins: Callable[[Content], str]) -> list[str]:
@@ -597,13 +625,15 @@ def _published_rankings(content: Content) -> list[list[str]]:
             if (first, second) != (max(content["bins"]), min(content["bins"])) or value is None:
                 continue
             ours, theirs = gain["truthful"], gain["other"]
+            stated = theirs.lower().startswith("conf")  # the abstract is about confidence
             rows.append(
                 [
                     f"{task}: rankings at {first} and {second} bins, {ours} against {theirs} (pooled)",
-                    "truthful ones more stable",
+                    "the truthful one more stable" if stated else "–",
                     f"{rho[ours, first, second]:.2f} against {rho[theirs, first, second]:.2f}: "
                     f"{_with_interval(gain['pooled'])}",
-                    f"{_sign(gain['pooled'])}; other data and models",
+                    f"{_sign(gain['pooled'], stated)}; models still miscalibrated, n × {ours} at {second} bins "
+                    f"is {_left_over(content, task, ours)[-1]:.1f} times its proper loss",
                 ]
             )
     pairs = content["sweep"]["metrics"]["ece"]["pairs"]
@@ -618,10 +648,13 @@ def _published_rankings(content: Content) -> list[list[str]]:
     return rows
 
 
-def _sign(gain: Content) -> str:
+def _sign(gain: Content, stated: bool) -> str:
+    """Beside a published sign, or by itself."""
     if gain["low"] <= 0.0 <= gain["high"]:
         return "within chance"
-    return "same sign" if gain["value"] > 0.0 else "**other sign**"
+    if stated:
+        return "same sign" if gain["value"] > 0.0 else "**other sign**"
+    return f"the truthful one {'more' if gain['value'] > 0.0 else '**less**'} stable"
 
 
 def _mechanism(content: Content) -> list[str]:

@@ -55,7 +55,7 @@ class Sizes:
 
 
 FULL = Sizes(20_000, 5_000, 5_000, 20_000, (1, 2, 3, 5, 8, 12, 18, 27, 40))
-QUICK = Sizes(2_000, 1_000, 1_000, 2_000, (1, 2, 4, 8))
+QUICK = Sizes(2_000, 1_000, 1_000, 2_000, (1, 2, 5))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -288,6 +288,9 @@ def test_bootstrap_resamples_models_whole_and_steps_within() -> None:
     x = np.array([steps, 10.0 + steps, 20.0 + steps])
     y = np.array([20.0 + steps, 10.0 + steps, steps])
     draws = rankings.Draws.drawn(3, 6, 200)
+    assert draws.models[0].tolist() == [0, 1, 2]
+    assert draws.steps[0].tolist() == [list(range(6))] * 3
+    assert len(np.unique(draws.models[1:], axis=0)) == 27  # all there are
     within, final, pooled = (draws.correlations(x, y, way) for way in rankings.WAYS)
     assert within[np.isfinite(within)] == pytest.approx(1.0)
     assert final[0] == pytest.approx(-1.0)
@@ -301,6 +304,13 @@ def test_bootstrap_resamples_models_whole_and_steps_within() -> None:
     found = rankings.interval(final)
     assert found["value"] == found["low"] == found["high"] == pytest.approx(-1.0)
     assert found["undefined"] == np.isnan(final).sum()
+
+
+def test_final_is_of_the_last_step() -> None:
+    x, y = np.array([[3.0, 1.0], [2.0, 2.0], [1.0, 3.0]]), np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+    draws = rankings.Draws.drawn(3, 2, 1)
+    assert draws.correlations(x, y, "final")[0] == pytest.approx(1.0)
+    assert draws.correlations(x, -y, "final")[0] == pytest.approx(-1.0)
 
 
 def test_an_interval_without_draws_is_none() -> None:
@@ -396,10 +406,8 @@ def test_true_errors_of_the_posteriors_are_zero_and_of_a_shift_are_the_shift() -
 
 def test_every_class_comes_first() -> None:
     labels = np.array([2, 2, 0, 2, 1, 0])
-    order = trajectories.every_class_first(labels, np.array([5, 4, 3, 2, 1, 0]))
-    assert sorted(order.tolist()) == list(range(6))
-    assert labels[order[:3]].tolist() == [0, 1, 2]
-    assert order[3:].tolist() == [2, 1, 0]
+    order = trajectories.every_class_first(labels, np.array([3, 1, 5, 0, 4, 2]))
+    assert order.tolist() == [5, 4, 3, 1, 0, 2]  # the first of classes 0, 1, 2, then the others as they were
 
 
 def test_flights_are_encoded_without_distance() -> None:

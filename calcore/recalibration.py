@@ -73,8 +73,8 @@ class TemperatureScaling:
     its row (separable rows: the loss falls as T goes to 0), at the upper bound if labels have smaller logits
     than the others on average (no T > 0 is better than equal probabilities). Otherwise log T is found by
     L-BFGS-B between the bounds; at its minimum the loss is flat, so the root of its slope then settles the
-    last digits (Brent's method). If all logits of every row are equal, T changes nothing and is 1, or the bound
-    that is next to it.
+    last digits (Brent's method). If all logits of every row are equal, T changes nothing and is 1,
+    or the bound that is next to it.
 
     Logits may be of any float type and up to 1e300 in magnitude: the largest of each row is subtracted first,
     in float64. -inf, the logarithm of a probability 0, is allowed but for the label. Each evaluation is O(n
@@ -154,9 +154,9 @@ class TemperatureScaling:
         ------
         ValueError
             If logits are NaN, +inf or beyond 1e300; if that of a label, or of a whole row, is -inf (no T
-            gives it a probability above 0); if labels or weights break their rules; if a matrix of logits holds
-            probabilities: every entry in [0, 1] and every row of sum 1, rows of zeros and ones apart, which T
-            could not change if they were probabilities.
+            gives it a probability above 0); if labels or weights break their rules; if a matrix of logits
+            holds probabilities: every entry in [0, 1] and every row of sum 1, unless all entries are 0 or 1,
+            which T could not change if they were probabilities.
         TypeError
             If an argument is of another kind than it must be.
 
@@ -290,7 +290,7 @@ class TemperatureScaling:
         return data._replace(scale=data.largest_difference())
 
     def _checked(self, logits: Any) -> tuple[NDArray[Any], bool]:
-        """A matrix of checked logits or probabilities, and whether it is one column, of the positive class."""
+        """A matrix of checked logits or probabilities, and whether it is the positive class alone."""
         if is_matrix(logits):
             with named("logits"):
                 matrix, binary = _matrix(logits), False
@@ -392,14 +392,16 @@ def _interior(data: _Data, low: float, high: float) -> float:
         return _evaluate(data, math.exp(t))[1]
 
     first = min(max(0.0, ends[0]), ends[1])
-    found = minimize(loss, [first], jac=True, method="L-BFGS-B", bounds=[ends]).x[0]
+    found = float(minimize(loss, [first], jac=True, method="L-BFGS-B", bounds=[ends]).x[0])
+    found = min(ends[1], max(ends[0], found))
     step = 1e-6
     while True:  # the slope has its signs at the bounds at the latest
         left, right = max(found - step, ends[0]), min(found + step, ends[1])
         if slope(left) <= 0.0 <= slope(right) or (left, right) == ends:
             break
         step *= 10.0
-    return math.exp(brentq(slope, left, right, xtol=1e-13, rtol=1e-13))
+    root: Any = brentq(slope, left, right, xtol=1e-13)
+    return math.exp(root)
 
 
 # ----------------------------------------------------------------------------------------------------- checks

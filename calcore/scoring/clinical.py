@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -146,7 +146,7 @@ def clinical_calibration(
     ------
     ValueError
         If an argument breaks its rule. If a score is 0 or 1: its logit is infinite, and where to clip it
-        decides the slope, so that is left to the caller. If there is one class only: no finite intercept fits.
+        decides the slope, so that is left to the caller. If one class is missing: no finite intercept fits.
     TypeError
         If `y_prob` is missing or given beside a table, or `y_true` is a CellTable.
 
@@ -180,9 +180,9 @@ def clinical_calibration(
     References
     ----------
     Cox, Biometrika 45 (1958), for intercept and slope. Van Calster, McLernon, van Smeden, Wynants and
-    Steyerberg, BMC Medicine 17 (2019). Austin & Steyerberg, Statistics in Medicine 38 (2019), for ICI, E50 and E90.
-    Harrell, Regression Modeling Strategies (2015), section 2.4, for the spline and its knots. Garwood,
-    Biometrika 28 (1936).
+    Steyerberg, BMC Medicine 17 (2019). Austin & Steyerberg, Statistics in Medicine 38 (2019), for ICI, E50
+    and E90. Harrell, Regression Modeling Strategies (2015), section 2.4, for the spline and its knots.
+    Garwood, Biometrika 28 (1936).
 
     Examples
     --------
@@ -204,9 +204,9 @@ def clinical_calibration(
     knots = _validate.whole_number(n_knots, "n_knots", low=3)
     if knots > 5:
         raise ValueError(f"n_knots must be 3, 4 or 5; got {knots}")
-    pool, source, _ = pooled(y_true, y_prob, None, pos_label)
+    pool, _, _ = pooled(y_true, y_prob, None, pos_label)
     if pool.scores[0] == 0.0 or pool.scores[-1] == 1.0:
-        _refuse_certain(source)
+        _refuse_certain(y_true, y_prob, pos_label)
     observed = float(pool.hits.sum())
     if observed == 0.0 or observed == pool.total:
         raise ValueError("y_true must have rows of both classes; got one")
@@ -244,13 +244,14 @@ def _finite_or_none(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _refuse_certain(source: ScoreTable | _validate.Rows) -> None:
+def _refuse_certain(y_true: Any, y_prob: Any, pos_label: Any) -> NoReturn:
     remedy = "clip them, e.g. np.clip(y_prob, 1e-6, 1 - 1e-6), and say at what"
     rule = "strictly between 0 and 1, where logits are finite"
-    if isinstance(source, ScoreTable):
-        value = 0.0 if source.scores[0] == 0.0 else 1.0
+    if isinstance(y_true, ScoreTable):
+        value = 0.0 if y_true.scores[0] == 0.0 else 1.0
         raise ValueError(f"y_true must be a table of scores {rule}; got {value}: {remedy}")
-    _, scores, _ = source.block(0, len(source))
+    rows = _validate.binary(y_true, y_prob, pos_label=pos_label)
+    _, scores, _ = rows.block(0, len(rows))
     certain = np.flatnonzero((scores == 0.0) | (scores == 1.0))
     more = f" (and {len(certain) - 1} more)" if len(certain) > 1 else ""
     raise ValueError(
@@ -270,14 +271,15 @@ def _error(information: float) -> float:
 
 
 def _intercept(x: Floats, pool: Pool) -> tuple[float, float]:
-    """Root of a descending function, with its standard error; at the ends every p is on one side of the rate."""
+    """Root of a descending function, which changes sign between the ends, and its standard error."""
 
     def excess(a: float) -> float:
         return float((pool.hits * expit(-(a + x)) - pool.misses * expit(a + x)).sum())
 
     rate = math.log(pool.hits.sum()) - math.log(pool.misses.sum())
     low, high = rate - x.max() - 1e-9, rate - x.min() + 1e-9
-    a = float(brentq(excess, low, high, xtol=1e-14))
+    root: Any = brentq(excess, low, high, xtol=1e-14)
+    a = float(root)
     p = expit(a + x)
     return a, _error(float(((pool.hits + pool.misses) * p * expit(-(a + x))).sum()))
 
@@ -293,7 +295,7 @@ def _slope(x: Floats, pool: Pool) -> tuple[float, float, str]:
     mass = pool.hits + pool.misses
     center = float((mass * x).sum()) / pool.total
     spread = math.sqrt(float((mass * (x - center) ** 2).sum()) / pool.total)
-    design = np.column_stack([np.ones(len(x)), (x - center) / spread])
+    design = np.stack([np.ones(len(x)), (x - center) / spread])
     (_, b), eta = _fit(design, pool)
     weight = mass * expit(eta) * expit(-eta)
     total = float(weight.sum())
@@ -302,24 +304,24 @@ def _slope(x: Floats, pool: Pool) -> tuple[float, float, str]:
 
 
 def _fit(design: Floats, pool: Pool) -> tuple[Floats, Floats]:
-    """Coefficients and linear predictor of the likeliest logistic regression on top of the overall rate.
+    """Coefficients of the rows of `design`, on top of the overall rate, and the linear predictor: likeliest.
 
     The likelihood is concave, and a Newton step, halved often enough, always climbs. If the optimum is at
     infinity the predictor has gone as far as the likelihood can tell.
     """
     offset = math.log(pool.hits.sum()) - math.log(pool.misses.sum())
     mass = pool.hits + pool.misses
-    beta: Floats = np.zeros(design.shape[1])
-    eta: Floats = np.full(len(design), offset)
+    beta: Floats = np.zeros(len(design))
+    eta: Floats = np.full(design.shape[1], offset)
     loss, p, q = _loss(eta, pool)
     for _ in range(_MOST_STEPS):
-        gradient = design.T @ (pool.hits * q - pool.misses * p)
-        information = (design.T * (mass * p * q)) @ design
-        step: Floats = np.linalg.lstsq(information, gradient, rcond=None)[0]
+        gradient = design @ (pool.hits * q - pool.misses * p)
+        information = (design * (mass * p * q)) @ design.T
+        step = np.linalg.lstsq(information, gradient, rcond=None)[0]
         gain = float(gradient @ step)
         while True:
             trial = beta + step
-            eta = offset + design @ trial
+            eta = offset + trial @ design
             after, p, q = _loss(eta, pool)
             if after <= loss * _ROUNDING - 1e-4 * float(gradient @ step) or not np.any(trial != beta):
                 break
@@ -355,8 +357,8 @@ def _smoothed(x: Floats, pool: Pool, n_knots: int) -> tuple[Floats, str, Floats]
             name, places = f"logistic, restricted cubic spline of the logit, {k} knots", expit(knots)
             break
     root = np.sqrt(mass)
-    columns = np.linalg.qr(root[:, None] * np.column_stack(basis))[0] / root[:, None]
-    _, eta = _fit(columns, pool)
+    orthonormal = np.linalg.qr(root[:, None] * np.column_stack(basis))[0]
+    _, eta = _fit(np.ascontiguousarray(orthonormal.T) / root, pool)
     return expit(eta), name, places
 
 

@@ -13,7 +13,7 @@ from scipy.special import entr, rel_entr
 
 from calcore import _validate
 from calcore.binned import _source
-from calcore.scoring.losses import exponent_of, pooled_loss
+from calcore.scoring.losses import exponent_of, sum_of_losses
 from calcore.table import CellTable, ScoreTable, partition
 from calcore.table.partition import Scheme, Strategy
 
@@ -174,7 +174,7 @@ def brier_decomposition(
     off = scores - np.repeat(means, sizes)
     rate = float(hits.sum()) / total
     return BrierDecomposition(
-        brier=float(pooled_loss("brier", scores, hits, pool.misses).sum()) / total,
+        brier=sum_of_losses("brier", scores, hits, pool.misses) / total,
         reliability=float((weight * (means - rates) ** 2).sum()) / total,
         resolution=float((weight * (rates - rate) ** 2).sum()) / total,
         uncertainty=rate * (float(pool.misses.sum()) / total),
@@ -289,7 +289,7 @@ def corp(
 
     References
     ----------
-    Dimitriadis, Gneiting & Jordan, PNAS 118 (2021), arXiv 2008.03033: equations 4 to 6 and theorem 1.
+    Dimitriadis, Gneiting & Jordan, PNAS 118 (2021), arXiv 2008.03033, for the decomposition.
 
     Examples
     --------
@@ -319,7 +319,7 @@ def corp(
         best = (share * (entr(rates) + entr(others))).sum()
         gain = (share * (rel_entr(rates, rate) + rel_entr(others, rest))).sum()
         uncertainty = float(entr(rate) + entr(rest))
-    value = float(pooled_loss(score, pool.scores, pool.hits, pool.misses).sum()) / total + 0.0
+    value = sum_of_losses(score, pool.scores, pool.hits, pool.misses) / total
     wide = np.repeat(highs > lows, 2)
     wide[::2] = True
     return CorpDecomposition(

@@ -632,8 +632,8 @@ def _published_rankings(content: Content) -> list[list[str]]:
                     "the truthful one more stable" if stated else "–",
                     f"{rho[ours, first, second]:.2f} against {rho[theirs, first, second]:.2f}: "
                     f"{_with_interval(gain['pooled'])}",
-                    f"{_sign(gain['pooled'], stated)}; models still miscalibrated, n × {ours} at {second} bins "
-                    f"is {_left_over(content, task, ours)[-1]:.1f} times its proper loss",
+                    f"{_sign(gain['pooled'], stated)}; models still miscalibrated, n × {ours} at {second} "
+                    f"bins is {_left_over(content, task, ours)[-1]:.1f} times its proper loss",
                 ]
             )
     pairs = content["sweep"]["metrics"]["ece"]["pairs"]

@@ -899,6 +899,7 @@ MUTANTS += [
         "sums[b] = (sums[b] - hits[b]) + rests[b]",
         "sums[b] = sums[b] - hits[b]",
         TRUTHFUL_TESTS,
+    ),
     Mutant(
         "scoring: log loss clipped at the machine epsilon",
         LOSSES,

@@ -1,7 +1,7 @@
 """Truthful calibration errors: no report has a smaller expected error than the truth.
 
 A binned error looks at sums of errors in bins. Their squares add up to bias plus variance, and the variance
-is the same whatever is reported; so the truth is best (THEORY, Truthful errors). Absolute values do not add
+is the same whatever is reported; so the truth is best (THEORY 11). Absolute values do not add
 up: the usual expected calibration error of a true model falls if its scores are made equal. What holds:
 
 ======================================  ========  ========  =====  =========  ==================
@@ -668,7 +668,7 @@ def multiclass_lin_ce(
             f"bins are nearly empty: {n} rows in {filled} bins. The error then is little else than the Brier "
             "score over n; use fewer bins or more rows",
             UserWarning,
-            stacklevel=_validate._callers_level(),
+            stacklevel=_validate.callers_level(),
         )
     return math.fsum(_squared(kernels.label_errors(s, y, index, used)[0], n) for y, s in _class_columns(rows))
 
@@ -1009,7 +1009,7 @@ def ranking_verdict(
     -----
     With d = report - outcome, n_B rows and the sample variance v_B of d in bin B (divisor n_B - 1), the loss
     is estimated by (1/n) sum_B n_B v_B, plus the rate of errors for "confidence": without bias, for
-    independent draws from one population (THEORY, Truthful errors). A bin of one row counts for rho: nothing
+    independent draws from one population (THEORY 11). A bin of one row counts for rho: nothing
     tells its bias from its noise.
 
     `margin` is the 1 - delta quantile of the normal law times the standard errors of the better model's n

@@ -30,7 +30,7 @@ $(VENV)/bench: $(VENV)/demo
 	touch $@
 
 $(VENV)/hosts: $(VENV)/test
-	$(BIN)/python -m pip install --quiet 'torch==2.13.0'
+	$(BIN)/python -m pip install --quiet --group hosts
 	touch $@
 
 demo: $(VENV)/demo

@@ -21,6 +21,7 @@ PARTS = {  # and the modules that measure them
     "speed": "speed",
     "process": "process",
     "peers": "peers",
+    "metrics": "metrics",
     "kernels": "kernels",
     "functions": "functions",
     "reproduce": "reproduce_certificates",

@@ -223,6 +223,31 @@ def _peers(content: Content) -> list[str]:
     ]
 
 
+def _metrics(content: Content) -> list[str]:
+    return [
+        f"{content['n']:,} rows, or as named:",
+        "",
+        *_times(content["own"], "np.sort of 10^7 uniform scores"),
+        "",
+        "Other libraries on the same rows, values asserted equal first:",
+        "",
+        *_table(
+            ["", "rows", "library", "calcore, ms", "library, ms", "ratio"],
+            (
+                [
+                    row["task"],
+                    f"{row['n']:,}",
+                    row["peer"],
+                    f"{row['calcore'] * 1e3:.4g}",
+                    f"{row['seconds'] * 1e3:.4g}",
+                    f"{row['ratio']:.3g}",
+                ]
+                for row in content["peers"]
+            ),
+        ),
+    ]
+
+
 def _kernels(content: Content) -> list[str]:
     other = "np.sort of as many scores"
     lines = [
@@ -482,6 +507,7 @@ _BODIES: dict[str, Callable[[Content], list[str]]] = {
     "speed": _speed,
     "process": _process,
     "peers": _peers,
+    "metrics": _metrics,
     "kernels": _kernels,
     "functions": _functions,
     "reproduce": _reproduce,

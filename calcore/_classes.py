@@ -26,6 +26,7 @@ from calcore._validate import (
     _show,
     _slack,
 )
+from calcore.kernels import hashing
 
 __all__ = ["ClassRows", "class_rows"]
 
@@ -103,13 +104,11 @@ class ClassRows:
 
 
 def _hashes(block: NDArray[Any]) -> NDArray[np.uint64]:
-    """64 bits of each row: a polynomial in an odd number, of the numbers' bit patterns."""
-    patterns = (_as_doubles(block) + 0.0).view(np.uint64)  # -0.0 + 0.0 is +0.0
-    total = np.zeros(len(block), np.uint64)
-    for j in range(block.shape[1]):
-        total = (total ^ (patterns[:, j] ^ (patterns[:, j] >> np.uint64(29)))) * np.uint64(0x9E3779B97F4A7C15)
-        total ^= total >> np.uint64(32)
-    return total
+    values = np.ascontiguousarray(_as_doubles(block)).view()
+    values.flags.writeable = False
+    found = np.empty(len(values), np.uint64)
+    hashing.rows(values, found)
+    return found
 
 
 def class_rows(y_true: ArrayLike, P: ArrayLike, labels: ArrayLike | None = None) -> ClassRows:

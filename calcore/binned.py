@@ -520,6 +520,9 @@ class BinTable:
         for name in ("edges", "counts", "share", "mean_score", "positive_rate"):
             getattr(self, name).flags.writeable = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, name) for name in self.__slots__)
+
     def __len__(self) -> int:
         return len(self.counts)
 
@@ -690,6 +693,9 @@ class EceCurve:
         for name in ("n_bins", "ece", "n_used", "noise", "hidden", "std"):
             getattr(self, name).flags.writeable = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, name) for name in self.__slots__)
+
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain numbers, strings and lists, ready for ``json.dumps``."""
         plain = {name: getattr(self, name) for name in self.__slots__}
@@ -782,16 +788,16 @@ def _bin_counts(
             counts = allowed if len(allowed) else counts
         return counts
     given = _validate.numbers(bin_counts, "bin_counts")
-    checked = [
-        Scheme.checked(int(count) if count == int(count) else count, strategy, None).n_bins for count in given
-    ]
+    with _validate.renamed("n_bins", "bin_counts"):
+        checked = [Scheme.checked(int(n) if n == int(n) else n, strategy, None).n_bins for n in given]
     return np.array(checked, np.int64)
 
 
 def _curve_sums(table: ScoreTable | CellTable, schemes: list[Scheme]) -> Iterator[BinSums]:
     """Sums over the bins of each scheme; of sorted rows from one pass over the union of all bins."""
     if isinstance(table, CellTable):
-        yield from (partition.sums_of(table, scheme) for scheme in schemes)
+        with _validate.renamed("n_bins", "bin_counts"):
+            yield from [partition.sums_of(table, scheme) for scheme in schemes]
         return
     starts = [partition.starts_in(table.keys, scheme) for scheme in schemes]
     every = np.unique(np.concatenate(starts))

@@ -46,7 +46,7 @@ def uniform_bins(y_prob: ArrayLike, n_bins: int = 15) -> NDArray[np.int64]:
 def quantile_bins(y_prob: ArrayLike, n_bins: int = 15) -> NDArray[np.int64]:
     """Bins of about n / n_bins rows each; equal scores are always in one bin.
 
-    Bin after bin closes at the first score that has j / n_bins of the rows at or below it, as in `calcore.ece`
+    Bin after bin closes at the first score with j / n_bins of the rows at or below it, as in `calcore.ece`
     with ``strategy="quantile"``. So a score held by many rows makes its bin larger and others vanish, and the
     bins depend on nothing but scores.
 

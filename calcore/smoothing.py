@@ -18,9 +18,9 @@ from calcore import _validate
 from calcore.kernels import gauss, ordering, sorting, windows
 
 Window = Literal["box", "epanechnikov", "gaussian"]
-_WINDOWS = ("box", "epanechnikov", "gaussian")
+WINDOWS = ("box", "epanechnikov", "gaussian")
 
-_PARTS = 4
+PARTS = 4
 """Ranges of evaluation points that threads share out: a fixed number, so that roundings do not depend on
 the number of threads."""
 
@@ -118,10 +118,10 @@ def nadaraya_watson(
     if len(places) != len(values):
         raise ValueError(f"x and y must have the same length; got {len(places)} and {len(values)}")
     b = _validate.positive_number(bandwidth, "bandwidth")
-    _validate.choice(window, "window", _WINDOWS)
+    _validate.choice(window, "window", WINDOWS)
     masses = None if sample_weight is None else _validate.weights(sample_weight, len(places), "x")
     points = None if at is None else _validate.numbers(at, "at")
-    threads = _validate.threads(n_threads, _PARTS)
+    threads = _validate.threads(n_threads, PARTS)
 
     places, order = _ordered(places)
     if order is not None:
@@ -211,8 +211,14 @@ def kernel_ce_curve(
         _validate.positive_number(b, f"bandwidths[{i}]")
         for i, b in enumerate(_validate.numbers(bandwidths, "bandwidths"))
     ]
-    _validate.choice(window, "window", _WINDOWS)
-    threads = _validate.threads(n_threads, _PARTS)
+    _validate.choice(window, "window", WINDOWS)
+    threads = _validate.threads(n_threads, PARTS)
+    s, y = sorted_rows(rows)
+    return np.array([mean_error(s, y, b, window, threads) for b in widths])
+
+
+def sorted_rows(rows: _validate.Rows) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    """Scores in ascending order, and their labels."""
     keys = np.empty(len(rows), np.int64)
     for start in range(0, len(rows), _THREADED_POINTS):
         labels, scores, _ = rows.block(start, start + _THREADED_POINTS)
@@ -220,9 +226,14 @@ def kernel_ce_curve(
     keys.sort()
     y = (keys & 1).astype(np.uint8)
     keys >>= 1
-    s = keys.view(np.float64)
-    errors = (_smooth(s, y, None, b, window, s, threads) - s for b in widths)
-    return np.array([np.abs(error, out=error).mean() for error in errors])
+    return keys.view(np.float64), y
+
+
+def mean_error(s: NDArray[np.float64], y: NDArray[np.uint8], b: float, window: Window, threads: int) -> float:
+    """Mean of abs(m(s) - s) over `sorted_rows`, m the estimate with bandwidth b."""
+    error = _smooth(s, y, None, b, window, s, threads)
+    error -= s
+    return float(np.abs(error, out=error).mean())
 
 
 def _smooth(
@@ -292,7 +303,7 @@ def _gaussian(
 def _in_parts(kernel: Kernel, at: NDArray[np.float64], out: NDArray[np.float64], threads: int) -> None:
     """Let threads own contiguous ranges of the points."""
     m = len(at)
-    parts = _PARTS if m >= _THREADED_POINTS else 1
+    parts = PARTS if m >= _THREADED_POINTS else 1
     ranges = [slice(i * m // parts, (i + 1) * m // parts) for i in range(parts)]
     if parts == 1 or threads == 1:
         for own in ranges:

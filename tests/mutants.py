@@ -6,6 +6,8 @@ gone, or if the tests still pass, the run fails. ``python tests/mutants.py NAME.
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,9 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
+
+KILLERS = Path(__file__).with_suffix(".json")
+"""The test that noticed each mutation when it was last recorded; if it does not any more, all are run."""
 
 ROOT = Path(__file__).resolve().parent.parent
 CERTIFICATES = "tests/test_certificates.py"
@@ -62,6 +67,9 @@ INVERSIONS = "tests/test_inversion.py"
 POLYNOMIALS = "calcore/certificates/polynomials.py"
 FITS = "calcore/kernels/polynomials.py"
 FITTED = "tests/test_polynomials.py"
+TRUTHFUL = "calcore/truthful.py"
+TRUTHFUL_LOOPS = "calcore/kernels/truthful.py"
+TRUTHFUL_TESTS = "tests/test_truthful.py"
 
 _A = "t * base + spread * t * t / 8.0 + nats / n)"
 _B = "0.25 * phi * surplus + nats / n"
@@ -74,6 +82,9 @@ _TIES = """found = 0
         if i == 0 or keys[i] >> 1 != keys[i - 1] >> 1:
             if found == limit:"""
 _CHORD = "total += n[j] * max(at_low, at_high)"
+
+BIN_SUMS, PARTITION = "calcore/kernels/bin_sums.py", "calcore/table/partition.py"
+BINNED_ERRORS, BINNED = "calcore/binned.py", "tests/test_binned.py"
 
 MUTANTS = [
     # deviations of the plug-in bound
@@ -569,9 +580,10 @@ MONITOR = "calcore/monitor.py"
 MONITOR_TESTS = "tests/test_monitor.py"
 DRIFT = "calcore/drift.py"
 DRIFT_TESTS = "tests/test_drift.py"
-COMMANDS = "calcore/cli/commands.py"
+COMMANDS = "calcore/cli/commands"
 COMMAND_TESTS = "tests/test_cli.py"
 PLANNING = "calcore/planning.py"
+UNBINNED, DOMINANCE = "calcore/unbinned.py", "calcore/dominance.py"
 PLANNING_TESTS = "tests/test_planning.py"
 
 MUTANTS += [
@@ -805,35 +817,35 @@ MUTANTS += [
     # the command
     Mutant(
         "command: a monitor with other parameters goes on",
-        COMMANDS,
+        f"{COMMANDS}/monitor.py",
         "if wanted is not None and wanted != has:",
         "if wanted is None and wanted != has:",
         f"{COMMAND_TESTS}::TestMonitor",
     ),
     Mutant(
         "command: a monitor is saved before anything is said",
-        COMMANDS,
+        f"{COMMANDS}/monitor.py",
         "flush()  # saved",
         "pass  # saved",
         f"{COMMAND_TESTS}::TestMonitor",
     ),
     Mutant(
         "command: drift passes at its level",
-        COMMANDS,
+        f"{COMMANDS}/drift.py",
         "found.p_value > alpha",
         "found.p_value >= alpha",
         f"{COMMAND_TESTS}::TestDrift",
     ),
     Mutant(
         "command: models swapped",
-        COMMANDS,
+        f"{COMMANDS}/compare.py",
         "found_in(given.labels, given.scores, given.others,",
         "found_in(given.labels, given.others, given.scores,",
         f"{COMMAND_TESTS}::TestCompare",
     ),
     Mutant(
         "command: a gate for the first class only",
-        COMMANDS,
+        f"{COMMANDS}/certify.py",
         "max(c.upper for c in (*pooled, *ends.values()))",
         "next(c.upper for c in (*pooled, *ends.values()))",
         f"{COMMAND_TESTS}::TestClasses",
@@ -844,6 +856,179 @@ MUTANTS += [
         "_rounded(interval.upper, digits, ROUND_CEILING)",
         'f"{interval.upper:.{digits}f}"',
         "tests/test_report.py",
+    ),
+    # binned errors
+    Mutant("bins: edges by rounding alone", BIN_SUMS, "if scores[i] < place / size:", "if False:", BINNED),
+    Mutant("bins: searched from above", BIN_SUMS, "(step - 1) / n_steps", "(step + 1) / n_steps", BINNED),
+    Mutant("bins: low parts of scores dropped", BIN_SUMS, "(more - low / 2.0**_LOW_BITS)", "more", BINNED),
+    Mutant("bins: weights of rows, not of errors", BIN_SUMS, "w * (y - block[i])", "(y - block[i])", BINNED),
+    Mutant("bins: ties cut at quantiles", PARTITION, "- 1] >> 1) + 1 << 1)", "- 1] + 1))", BINNED),
+    Mutant("bins: rows left over are lost", "calcore/kernels/sorting.py", "starts[used] = n\n", "", BINNED),
+    Mutant("bins: weight 0 counts", PARTITION, "if not weights.all():", "if not weights.any():", BINNED),
+    Mutant("bins: cells may be cut", PARTITION, "if not cut.any():", "if not cut.all():", BINNED),
+    Mutant("debiased: one row too many", BINNED_ERRORS, "np.maximum(rows - 1, 1)", "rows", BINNED),
+    Mutant("classwise: the sum", BINNED_ERRORS, ") / len(rows.names)", ")", BINNED),
+    Mutant("curve: noise halved", BINNED_ERRORS, "share * np.sqrt(2.0 /", "share * np.sqrt(0.5 /", BINNED),
+    Mutant("curve: hidden halved", BINNED_ERRORS, "0.25 * (1.0 + slope)", "0.125 * (1.0 + slope)", BINNED),
+    Mutant(
+        "table: intervals at sqrt(delta)",
+        BINNED_ERRORS,
+        "proportion_ci(1.0 - delta",
+        "proportion_ci(1.0 - delta**0.5",
+        BINNED,
+    ),
+    Mutant(
+        "full: equal hashes are equal rows", "calcore/_classes.py", "if not same.all():", "if False:", BINNED
+    ),
+    # truthful errors
+    Mutant(
+        "truthful: ties in the order of rows, not of the seed",
+        TRUTHFUL,
+        "self._generator.permutation(len(scores))",
+        "np.arange(len(scores))",
+        TRUTHFUL_TESTS,
+    ),
+    Mutant("truthful: ties are not split", TRUTHFUL, "if len(tied):", "if len(tied) < 0:", TRUTHFUL_TESTS),
+    Mutant(
+        "truthful: no correction of the confidence",
+        TRUTHFUL,
+        "+ (n - right) / n / n",
+        "+ 0 * right",
+        TRUTHFUL_TESTS,
+    ),
+    Mutant(
+        "truthful: the loss is not corrected for recalibration",
+        TRUTHFUL,
+        "seconds / np.maximum(rows - 1, 1)",
+        "seconds / np.maximum(rows, 1)",
+        TRUTHFUL_TESTS,
+    ),
+    Mutant(
+        "truthful: a ranking within rho is certain",
+        TRUTHFUL,
+        "max(best.total - best.loss, 0.0)",
+        "0.0",
+        f"{TRUTHFUL_TESTS}::test_verdicts",
+    ),
+    Mutant("truthful: no margin", TRUTHFUL, "gap <= rho + margin", "gap <= rho", TRUTHFUL_TESTS),
+    Mutant(
+        "truthful: one bin for all classes",
+        TRUTHFUL,
+        "argmax(axis=1) * used",
+        "argmax(axis=1) * 0",
+        TRUTHFUL_TESTS,
+    ),
+    Mutant(
+        "truthful: a cut's own value below it",
+        TRUTHFUL_LOOPS,
+        "if cuts[middle] <= x:",
+        "if cuts[middle] < x:",
+        TRUTHFUL_TESTS,
+    ),
+    Mutant(
+        "truthful: sums of one word",
+        TRUTHFUL_LOOPS,
+        "sums[b] = (sums[b] - hits[b]) + rests[b]",
+        "sums[b] = sums[b] - hits[b]",
+        TRUTHFUL_TESTS,
+    ),
+    Mutant(
+        "smooth: cells without their third moment",
+        UNBINNED,
+        "+ turn**3 / 6.0 * odd[1]",
+        "",
+        "tests/test_unbinned.py::test_mean_cosines",
+    ),
+    Mutant(
+        "smooth: rows of a cell stand at its mean",
+        UNBINNED,
+        "np.where(several, hits - squares - places * sums, 0.0)",
+        "np.zeros(len(sums))",
+        "tests/test_unbinned.py::test_bound_from_cells_holds_for_the_rows",
+    ),
+    Mutant(
+        "smooth: the end at 0 comes too near",
+        UNBINNED,
+        "reach = _REACH * most",
+        "reach = _REACH * most if given.places[0] > 0.0 else 1e-3 * most",
+        "tests/test_unbinned.py::test_norm_at_given_bandwidths",
+    ),
+    Mutant(
+        "smooth: gaps cut too short",
+        "calcore/kernels/residuals.py",
+        "cut += max(places[i] - places[i - 1] - 2.0 * reach, 0.0)",
+        "cut += max(places[i] - places[i - 1] - 0.5 * reach, 0.0)",
+        "tests/test_unbinned.py::test_moments_in_cells",
+    ),
+    Mutant(
+        "cumulative: looked at inside a tie",
+        "calcore/kernels/residuals.py",
+        "        if i + 1 == keys.size or keys[i + 1] >> 1 != keys[i] >> 1:\n            score, rows",
+        "        if i >= 0:\n            score, rows",
+        "tests/test_unbinned.py::test_ecce_is_exact",
+    ),
+    Mutant(
+        "cumulative: range without the start at 0",
+        "calcore/kernels/residuals.py",
+        "low = high = total = rounding = variance = lost = 0.0",
+        "low, high, total, rounding, variance, lost = 1e300, -1e300, 0.0, 0.0, 0.0, 0.0",
+        "tests/test_unbinned.py::test_ecce_is_exact",
+    ),
+    Mutant(
+        "cumulative: law of the largest without the second side",
+        UNBINNED,
+        "return 4.0 * sum(",
+        "return 2.0 * sum(",
+        "tests/test_unbinned.py::test_law_of_the_largest",
+    ),
+    Mutant(
+        "test: equal statistics do not count",
+        "calcore/kernels/resampling.py",
+        "distance(labels, expected, ends, kind) >= observed",
+        "distance(labels, expected, ends, kind) > observed",
+        "tests/test_unbinned.py::test_equal_statistics_count",
+    ),
+    Mutant(
+        "test: p-value without the labels given",
+        UNBINNED,
+        "p_value=(1 + total) / (1 + draws)",
+        "p_value=total / draws",
+        "tests/test_unbinned.py::test_power",
+    ),
+    Mutant(
+        "test: one generator for all resamples of a group",
+        "calcore/kernels/resampling.py",
+        "draw(thresholds, counts, seeds[b], labels)",
+        "draw(thresholds, counts, seeds[0], labels)",
+        "tests/test_unbinned.py::test_p_value_against_enumeration",
+    ),
+    Mutant(
+        "test: lanes of a word are not independent",
+        "calcore/kernels/resampling.py",
+        "undecided &= bits\n",
+        "undecided &= ~bits\n",
+        "tests/test_unbinned.py::test_draws_follow_their_scores",
+    ),
+    Mutant(
+        "dominance: means may differ",
+        DOMINANCE,
+        "max(0.0, -low, last - low), max(high, high - last)",
+        "max(0.0, -low), high",
+        "tests/test_dominance.py::test_compared_by_definition",
+    ),
+    Mutant(
+        "dominance: a greedy chain",
+        DOMINANCE,
+        "if length[j] + 1 > length[i] and j not in twins:",
+        "if following[i] < 0 and j not in twins:",
+        "tests/test_dominance.py::test_chain_by_hand",
+    ),
+    Mutant(
+        "dominance: unpaired resamples",
+        DOMINANCE,
+        "drawn[:, columns[better]] - drawn[:, columns[worse]]",
+        "drawn[:, columns[better]] - drawn[::-1, columns[worse]]",
+        "tests/test_dominance.py::test_noise_explains",
     ),
     Mutant(
         "scoring: log loss clipped at the machine epsilon",
@@ -953,8 +1138,8 @@ MUTANTS += [
 ]
 
 
-def survives(mutant: Mutant) -> str | None:
-    """Why the mutation counts as unnoticed; None if the tests caught it."""
+def survives(mutant: Mutant, killer: str | None = None) -> tuple[str | None, str | None]:
+    """Why the mutation counts as unnoticed, or None; and what noticed it (`killer` is tried first)."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         for name in ("calcore", "tests"):
@@ -963,33 +1148,37 @@ def survives(mutant: Mutant) -> str | None:
         path = copy / mutant.file
         source = path.read_text()
         if source.count(mutant.old) != 1:
-            return f"its source occurs {source.count(mutant.old)} times in {mutant.file}"
+            return f"its source occurs {source.count(mutant.old)} times in {mutant.file}", None
         path.write_text(source.replace(mutant.old, mutant.new))
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-x",
-            "-p",
-            "no:cacheprovider",
-            *mutant.tests.split(),
-        ]
-        run = subprocess.run(command, cwd=copy, capture_output=True, text=True)
-        if (
-            run.returncode == 1 and "FAILED" in run.stdout
-        ):  # a test failed; an error at import would not count
-            return None
-        return f"pytest exited {run.returncode}: {run.stdout.strip().splitlines()[-1:]}"
+        said = ""
+        for tests in ([killer] if killer else [], mutant.tests.split()):
+            if not tests:
+                continue
+            command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+            run = subprocess.run(command, cwd=copy, capture_output=True, text=True)
+            failed = re.search(r"^FAILED (.*?)(?: - |$)", run.stdout, re.MULTILINE)
+            if run.returncode == 1 and failed:  # a test failed; an error at import would not count
+                return None, failed[1]
+            said = f"pytest exited {run.returncode}: {run.stdout.strip().splitlines()[-1:]}"
+        return said, None
 
 
 def main(names: list[str]) -> int:
+    """Run all mutations, or those named; with --record keep which test notices each, to be tried first."""
+    record = "--record" in names
+    names = [name for name in names if name != "--record"]
     chosen = [m for m in MUTANTS if not names or m.name in names]
+    killers = json.loads(KILLERS.read_text())
     with ThreadPoolExecutor(2) as pool:
-        reasons = list(pool.map(survives, chosen))
-    for mutant, reason in zip(chosen, reasons, strict=True):
+        found = list(pool.map(lambda m: survives(m, killers.get(m.name)), chosen))
+    for mutant, (reason, _) in zip(chosen, found, strict=True):
         print(f"caught    {mutant.name}" if reason is None else f"SURVIVED  {mutant.name}: {reason}")
-    survivors = [mutant.name for mutant, reason in zip(chosen, reasons, strict=True) if reason is not None]
+    if record:
+        known = {m.name for m in MUTANTS}
+        killers |= {m.name: test for m, (_, test) in zip(chosen, found, strict=True) if test}
+        kept = {name: test for name, test in sorted(killers.items()) if name in known}
+        KILLERS.write_text(json.dumps(kept, indent=1) + "\n")
+    survivors = [mutant.name for mutant, (reason, _) in zip(chosen, found, strict=True) if reason is not None]
     print(f"{len(chosen) - len(survivors)} passed, {len(survivors)} failed", *survivors, sep="\n  ")
     return bool(survivors) or not chosen
 

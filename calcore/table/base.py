@@ -120,6 +120,10 @@ class Table(ABC):
         """Return the non-empty cells, by ascending score: read-only arrays, computed once."""
         return self._summary.cells
 
+    def second_moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Sums of y s and of s^2 over each cell; of a CellTable up to some 2^-30 of its width, per row."""
+        return self._summary.hits, self._summary.squares
+
     def mean_bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Bounds of the mean score of each cell; equal, up to rounding the mean itself, in a ScoreTable."""
         return self._summary.low, self._summary.high

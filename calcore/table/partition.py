@@ -188,9 +188,12 @@ def _guide(scheme: Scheme, edges: Floats) -> NDArray[np.uint32]:
 
 
 def _scale(weights: Floats) -> float:
-    """A power of two that keeps sums of huge weights finite; else 1, so that whole numbers stay whole."""
+    """A power of two that keeps sums of huge weights finite, and products with tiny ones; else 1.
+
+    A power of two leaves the ratios of weights as they are, and whole weights of usual size stay whole.
+    """
     most = float(weights.max())
-    return 2.0**-600 if most > 2.0**900 else 1.0
+    return 2.0**-600 if most > 2.0**900 else 2.0**600 if most < 2.0**-300 else 1.0
 
 
 def _of_cells(table: CellTable, scheme: Scheme) -> BinSums:

@@ -544,6 +544,7 @@ def test_closed_forms() -> None:
     assert result.slope_interval.upper == approx(slope + z * error, rel=1e-12)
     assert result.smoother == "logistic, linear in the logit"
     assert result.ici == approx((20 * 0.15 + 30 * 0.0) / 50, abs=1e-12)
+    assert (result.e50, result.e90) == approx((0.0, 0.15), abs=1e-12)
     assert (result.n, result.n_positive, result.delta) == (50, 28, 0.1)
     expected = 20 * 0.2 + 30 * 0.7
     assert result.observed_expected == approx(28 / expected, rel=8 * U)

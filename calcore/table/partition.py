@@ -14,6 +14,7 @@ from calcore.kernels import bin_sums, sorting
 from calcore.table import grids
 from calcore.table.base import BLOCK
 from calcore.table.cell_table import CellTable
+from calcore.table.given import Given
 from calcore.table.score_table import ScoreTable
 
 Strategy = Literal["uniform", "quantile", "min_count"]
@@ -23,7 +24,6 @@ _MAX_BINS = 2**24
 _THREADED_ROWS = 500_000
 _PARTS = 4
 
-Source = _validate.Rows | ScoreTable | CellTable
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -73,7 +73,7 @@ class BinSums(NamedTuple):
     """Sum of abs(`excess`), by `total`."""
 
 
-def sums_of(source: Source, scheme: Scheme, weights: Floats | None = None, threads: int = 1) -> BinSums:
+def sums_of(source: Given, scheme: Scheme, weights: Floats | None = None, threads: int = 1) -> BinSums:
     """Sums over the bins of a scheme.
 
     Sums of rows and of a ScoreTable are those of scores rounded to 2^-57, apart from a last rounding; the

@@ -175,10 +175,14 @@ def matrix_of(P: Any) -> NDArray[Any]:
         _refuse_missing(missing.reshape(len(missing), -1).max(axis=1), "P")
     try:
         matrix: NDArray[Any] = np.asarray(P)
+        if matrix.dtype == object and hasattr(P, "to_numpy"):  # a pandas frame of nullable or Arrow columns
+            matrix = P.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"P must be a matrix, one row per row of y_true; {error}") from error
     if matrix.ndim != 2:
-        remedy = ": for two classes use certify(y_true, y_prob)" if matrix.ndim == 1 else ""
+        remedy = (
+            ": one column of scores is for the functions of y_true and y_prob" if matrix.ndim == 1 else ""
+        )
         raise ValueError(
             f"P must have one row per row and one column per class; got shape {matrix.shape}{remedy}"
         )
@@ -201,6 +205,10 @@ def _tolerance(dtype: np.dtype[Any]) -> float:
 
 def codes_by_number(given: NDArray[Any], k: int) -> NDArray[np.int64]:
     """Labels that are columns already."""
+    if given.dtype.kind == "b" and k > 2:
+        raise ValueError(
+            f"y_true must hold columns of P, 0 to {k - 1}; got bool, which is two labels for {k} columns"
+        )
     if given.dtype.kind not in "buif":
         raise ValueError(
             f"labels must be given if y_true holds text: the label of each column of P; got None and labels "

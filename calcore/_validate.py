@@ -35,11 +35,13 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "Rows",
+    "bin_count",
     "bin_edges",
     "binary",
     "callers_level",
     "choice",
     "finite",
+    "finite_number",
     "generator",
     "group_rows",
     "labels_or_numbers",
@@ -467,7 +469,7 @@ def renamed(here: str, there: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        raise type(error)(str(error).replace(here, there)) from None
+        raise type(error)(str(error).replace(_SWAPPED, "").replace(here, there)) from None
 
 
 def numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -565,6 +567,14 @@ def nonnegative_number(value: object, name: str) -> float:
     return number
 
 
+def finite_number(value: object, name: str) -> float:
+    """Check a finite number of a size whose differences and sums are finite too."""
+    number = _number(value, name)
+    if not abs(number) < 1e300:
+        raise ValueError(f"{name} must be a number of magnitude below 1e300; got {_show(value)}")
+    return number
+
+
 def positive_number(value: object, name: str) -> float:
     """Check a finite number > 0."""
     number = _number(value, name)
@@ -573,12 +583,19 @@ def positive_number(value: object, name: str) -> float:
     return number
 
 
-def whole_number(value: object, name: str, *, low: int) -> int:
-    """Check a whole number >= low and below 2^53; 5.0 is one, True is not."""
+def whole_number(value: object, name: str, *, low: int, high: int = 2**53 - 1) -> int:
+    """Check a whole number from low to high; 5.0 is one, True is not."""
     number = _number(value, name)
-    if not (low <= number < 2**53 and number == int(number)):
+    if number > high and value != math.inf:
+        raise ValueError(f"{name} must be at most {high}; got {_show(value)}")
+    if not (low <= number and number == int(number)):
         raise ValueError(f"{name} must be a whole number >= {low}; got {_show(value)}")
     return int(number)
+
+
+def bin_count(n_bins: object) -> int:
+    """Check a number of bins: a whole number from 1 to 2^20, beyond which bins are single scores."""
+    return whole_number(n_bins, "n_bins", low=1, high=2**20)
 
 
 def threads(n_threads: object, most: int = 4) -> int:

@@ -39,7 +39,7 @@ def uniform_bins(y_prob: ArrayLike, n_bins: int = 15) -> NDArray[np.int64]:
     >>> uniform_bins([0.0, 0.29, 0.3, 1.0], 10)
     array([0, 2, 3, 9])
     """
-    count = _validate.whole_number(n_bins, "n_bins", low=1)
+    count = _validate.bin_count(n_bins)
     return binning.uniform_bins(_validate.scores(y_prob), count)
 
 
@@ -77,7 +77,7 @@ def quantile_bins(y_prob: ArrayLike, n_bins: int = 15) -> NDArray[np.int64]:
     >>> quantile_bins([0.1, 0.2, 0.2, 0.2, 0.7, 0.9], 3)
     array([0, 0, 0, 0, 1, 1])
     """
-    count = _validate.whole_number(n_bins, "n_bins", low=1)
+    count = _validate.bin_count(n_bins)
     scores = _validate.scores(y_prob)
     ordered = np.sort(scores)
     n = len(ordered)

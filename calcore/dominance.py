@@ -224,12 +224,12 @@ class DominanceChain:
     tolerance: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields, ready for JSON if the names are."""
+        """Return the fields, ready for JSON; names that are no numbers or text as text."""
         return {
-            "chain": list(self.chain),
-            "pairs": [list(pair) for pair in self.pairs],
-            "equal": [list(pair) for pair in self.equal],
-            "names": list(self.names),
+            "chain": [_plain(name) for name in self.chain],
+            "pairs": [[_plain(name) for name in pair] for pair in self.pairs],
+            "equal": [[_plain(name) for name in pair] for pair in self.equal],
+            "names": [_plain(name) for name in self.names],
             "tolerance": self.tolerance,
         }
 
@@ -267,8 +267,8 @@ def dominance_chain(
 
     Notes
     -----
-    The order is strict: of equal predictors one can be in the chain, the first. Of several longest chains
-    the one is taken whose most informative predictor comes first in `predictors`, then the next, and so on.
+    The order is strict: of equal predictors one can be in the chain. Of several longest chains the one is
+    taken whose most informative predictor comes first in `predictors`, then the next, and so on.
     With a tolerance the order is transitive up to tolerances only: the i-th predictor of a chain dominates
     the j-th up to (j - i) times it. Predictors are never related against the order of their E S^2, so that
     there are no cycles.
@@ -295,7 +295,6 @@ def dominance_chain(
     k = len(names)
     below: list[list[int]] = [[] for _ in range(k)]
     equal = []
-    twins = set()
     for i in range(k):
         for j in range(i + 1, k):
             relation = _compared(laws[i], laws[j], bound).relation
@@ -305,19 +304,25 @@ def dominance_chain(
                 below[j].append(i)
             elif relation == "equal":
                 equal.append((names[i], names[j]))
-                twins.add(j)
     length, following = [1] * k, [-1] * k
     for i in sorted(range(k), key=lambda i: spread[i]):
         for j in sorted(below[i]):
-            if length[j] + 1 > length[i] and j not in twins:
+            if length[j] + 1 > length[i]:
                 length[i], following[i] = length[j] + 1, j
-    here = max((i for i in range(k) if i not in twins), key=lambda i: length[i])
+    here = max(range(k), key=lambda i: length[i])
     chain = []
     while here >= 0:
         chain.append(names[here])
         here = following[here]
     pairs = tuple((names[i], names[j]) for i in range(k) for j in sorted(below[i]))
     return DominanceChain(tuple(chain), pairs, tuple(equal), names, bound)
+
+
+def _plain(name: Any) -> Any:
+    """A name as JSON takes it."""
+    if isinstance(name, np.generic):
+        name = name.item()
+    return name if isinstance(name, bool | int | float | str) else str(name)
 
 
 def _second_moment(law: _Law) -> float:
@@ -456,9 +461,10 @@ def ranking_agreement(
                 raise ValueError(f"values must have a number for every name of order; got none for {name!r}")
     numbers = {}
     for name, value in values.items():
-        with _validate.renamed("values", f"values[{name!r}]"):
-            numbers[name] = float(_validate.numbers([value], "values")[0])
+        numbers[name] = _validate.finite_number(value, f"values[{name!r}]")
     drawn = None if resamples is None else _resamples(resamples, len(columns))
+    if not isinstance(lower_is_better, bool | np.bool_):
+        raise TypeError(f"lower_is_better must be True or False; got {lower_is_better!r:.40}")
     sign = 1.0 if lower_is_better else -1.0
     correct = tied = 0
     misordered = []
@@ -479,11 +485,17 @@ def ranking_agreement(
     return RankingAgreement(len(pairs), correct, tied, tuple(misordered), explained, alpha)
 
 
-def _pairs(order: DominanceChain | Sequence[Any]) -> tuple[tuple[Any, Any], ...]:
+def _pairs(order: Any) -> tuple[tuple[Any, Any], ...]:
+    if isinstance(order, np.ndarray):
+        order = order.tolist()
     if isinstance(order, DominanceChain):
         pairs = order.pairs
     elif isinstance(order, Sequence) and not isinstance(order, str | bytes):
-        if len(set(order)) < len(order):
+        try:
+            different = len(set(order))
+        except TypeError as error:
+            raise TypeError(f"order must hold names; {error}") from error
+        if different < len(order):
             twice = next(name for i, name in enumerate(order) if name in order[:i])
             raise ValueError(f"order must name every predictor once; got {twice!r} more than once")
         pairs = tuple((better, order[j]) for i, better in enumerate(order) for j in range(i + 1, len(order)))

@@ -186,11 +186,12 @@ class TemperatureScaling:
             }[bound]
             _warn(f"temperature_ is on the {bound} bound, {temperature:g}: {reason}; see bounds")
         self.temperature_, self.bound_, self.classes_ = temperature, bound, data.classes
+        self._columns = data.matrix.shape[1]
         self.nll_, self.nll_before_ = _evaluate(data, temperature)[0], _evaluate(data, 1.0)[0]
         return self
 
     def transform(self, logits: ArrayLike) -> Floats:
-        """Logits divided by the temperature, in the shape given.
+        """Logits divided by the temperature, in the shape given; one column comes out as a plain array.
 
         With ``input="probabilities"`` their logarithms are divided, or the logits of one column: those of 0
         and 1 are infinite.
@@ -213,14 +214,14 @@ class TemperatureScaling:
             If `logits` break their rules.
         """
         temperature = self._fitted("transform")
-        matrix, binary = self._checked(logits)
+        matrix, binary = self._as_in_fit(logits)
         result = np.empty(matrix.shape)
         for start, block in row_blocks(matrix):
             result[start : start + len(block)] = self._as_logits(block, binary) / temperature
         return result[:, 0] if binary else result
 
     def predict_proba(self, logits: ArrayLike) -> Floats:
-        """Probabilities at the temperature, in the shape given.
+        """Probabilities at the temperature, in the shape given; one column comes out as a plain array.
 
         Parameters
         ----------
@@ -240,7 +241,7 @@ class TemperatureScaling:
             If `logits` break their rules.
         """
         temperature = self._fitted("predict_proba")
-        matrix, binary = self._checked(logits)
+        matrix, binary = self._as_in_fit(logits)
         result = np.empty(matrix.shape)
         for start, block in row_blocks(matrix):
             values = self._as_logits(block, binary)
@@ -257,6 +258,14 @@ class TemperatureScaling:
         if not hasattr(self, "temperature_"):
             raise RuntimeError(f"{method} needs a temperature; call fit(logits, y_true) first")
         return self.temperature_
+
+    def _as_in_fit(self, logits: Any) -> tuple[NDArray[Any], bool]:
+        matrix, binary = self._checked(logits)
+        if matrix.shape[1] != self._columns:
+            raise ValueError(
+                f"logits must have as many columns as in fit, {self._columns}; got {matrix.shape[1]}"
+            )
+        return matrix, binary
 
     def _as_logits(self, block: NDArray[Any], binary: bool) -> Floats:
         values = block.astype(np.float64)
@@ -291,6 +300,8 @@ class TemperatureScaling:
 
     def _checked(self, logits: Any) -> tuple[NDArray[Any], bool]:
         """A matrix of checked logits or probabilities, and whether it is the positive class alone."""
+        if _one_column(logits):
+            logits = np.asarray(logits).reshape(-1)
         if is_matrix(logits):
             with named("logits"):
                 matrix, binary = matrix_of(logits), False
@@ -299,9 +310,6 @@ class TemperatureScaling:
                 if self.input == "probabilities":
                     class_rows(np.zeros(len(matrix), np.int64), matrix)
         else:
-            shape = getattr(logits, "shape", None)
-            if isinstance(shape, tuple) and len(shape) == 2 and hasattr(logits, "reshape"):
-                logits = logits.reshape(-1)
             if self.input == "probabilities":
                 with _validate.renamed("y_prob", "logits"):
                     return _validate.scores(logits)[:, None], True
@@ -309,6 +317,16 @@ class TemperatureScaling:
         if self.input == "logits":
             _check_logits(matrix)
         return matrix, binary
+
+
+def _one_column(values: Any) -> bool:
+    """Whether something is a matrix of one column: then it is meant as the column."""
+    shape = getattr(values, "shape", None)
+    if isinstance(shape, tuple):
+        return len(shape) == 2 and shape[1] == 1
+    return isinstance(values, list | tuple) and all(
+        isinstance(v, list | tuple) and len(v) == 1 for v in values
+    )
 
 
 class _Data(NamedTuple):

@@ -82,7 +82,7 @@ class _Binner:
     """Puts scores into bins; the order of tied rows is drawn once, when the first tie has to be split."""
 
     def __init__(self, n: int, n_bins: object, strategy: object, rng: Rng) -> None:
-        self.n_bins = _validate.whole_number(n_bins, "n_bins", low=1)
+        self.n_bins = _validate.bin_count(n_bins)
         self.strategy = _validate.choice(strategy, "strategy", _STRATEGIES)
         self._generator = _validate.generator(rng)
         self._order: NDArray[np.int64] | None = None
@@ -282,15 +282,22 @@ def _given(outcomes: Any, reports: Any, bins: Any) -> Iterator[NDArray[np.float6
         sums = kernels.number_errors(report, outcome, index, n_bins) / n
         if not np.all(np.abs(sums) < 1e150):
             raise ValueError(
-                f"reports and outcomes must differ by less than 1e150 in a bin; got {np.abs(sums).max():.3g}"
+                f"reports and outcomes must differ by less than 1e150 in a bin; got {_largest(sums)}"
             )
         yield sums
+
+
+def _largest(sums: NDArray[np.float64]) -> str:
+    return f"{np.abs(sums).max():.3g}" if np.isfinite(sums).all() else "numbers that overflow"
 
 
 def _numbers(values: Any, name: str) -> NDArray[Any]:
     shape = getattr(values, "shape", None)
     if shape is None or len(shape) != 2:
-        values = values if shape is not None else np.asarray(values)
+        try:
+            values = values if shape is not None else np.asarray(values)
+        except ValueError as error:
+            raise ValueError(f"{name} must be a column or a matrix of numbers; {error}") from error
         if getattr(values, "ndim", 1) != 2:
             return _validate.number_column(values, name)
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
@@ -1014,8 +1021,9 @@ def ranking_verdict(
 
     `margin` is the 1 - delta quantile of the normal law times the standard errors of the better model's n
     error and of the other's loss, added up, and averaged over classes, as if all were perfectly correlated.
-    It errs on the safe side, and is an approximation for many bins. Its relative size is of order
-    sqrt(2 / n_bins), so that a certain ranking of similar models needs many bins.
+    Into each enter, beside what was seen, as many rows of a rare label as may have gone unseen: the square of
+    that quantile, as in Wilson's interval. It is an approximation for many bins. Its relative size is of
+    order sqrt(2 / n_bins), so that a certain ranking of similar models needs many bins.
 
     References
     ----------
@@ -1039,12 +1047,12 @@ def ranking_verdict(
             f"P_a and P_b must have the same number of columns; got {k} and {rows_b.matrix.shape[1]}"
         )
     binner = _Binner(n, n_bins, strategy, rng)
-    a, b = _loss_and_rho(rows_a, measure_, binner), _loss_and_rho(rows_b, measure_, binner)
+    quantile = float(ndtri(1.0 - level))
+    a, b = (_loss_and_rho(rows, measure_, binner, quantile**2) for rows in (rows_a, rows_b))
     better = None if a.total == b.total else "a" if a.total < b.total else "b"
     best, other = (a, b) if a.loss <= b.loss else (b, a)
     gap, rho = other.loss - best.loss, max(best.total - best.loss, 0.0)
-    margin = float(ndtri(1.0 - level)) * (best.total_error + other.loss_error)
-    margin = max(margin, 0.0)
+    margin = max(quantile * (best.total_error + other.loss_error), 0.0)
     reason, certain = f"certain: model {better} is better, by its proper loss", False
     if better is None:
         reason = "uncertain: the calibration errors are equal"
@@ -1074,7 +1082,7 @@ def ranking_verdict(
         measure=measure_,
         n=n,
         n_classes=k,
-        n_bins=_validate.whole_number(n_bins, "n_bins", low=1),
+        n_bins=_validate.bin_count(n_bins),
         strategy=str(strategy),
         delta=level,
     )
@@ -1096,9 +1104,9 @@ class _Parts:
     loss_error: float
 
 
-def _loss_and_rho(rows: ClassRows, measure: str, binner: _Binner) -> _Parts:
+def _loss_and_rho(rows: ClassRows, measure: str, binner: _Binner, unseen: float) -> _Parts:
     if measure == "classwise":
-        every = [_binned_parts(y, s, binner) for y, s in _class_columns(rows)]
+        every = [_binned_parts(y, s, binner, unseen) for y, s in _class_columns(rows)]
         return _Parts(
             _mean([p.total for p in every]),
             _mean([p.loss for p in every]),
@@ -1107,16 +1115,19 @@ def _loss_and_rho(rows: ClassRows, measure: str, binner: _Binner) -> _Parts:
         )
     confidence, correct = rows.top()
     hits, scores = _block(correct, confidence)
-    parts = _binned_parts(hits, scores, binner)
+    parts = _binned_parts(hits, scores, binner, unseen)
     n = len(hits)
     wrong = (n - int(np.count_nonzero(hits))) / n
-    noise = math.sqrt(wrong * (1.0 - wrong) / n)
+    noise = math.sqrt(wrong * (1.0 - wrong) * n + unseen) / n
     return _Parts(
         parts.total + wrong, parts.loss + wrong, parts.total_error + noise, parts.loss_error + noise
     )
 
 
-def _binned_parts(labels: NDArray[np.uint8], scores: NDArray[np.float64], binner: _Binner) -> _Parts:
+def _binned_parts(
+    labels: NDArray[np.uint8], scores: NDArray[np.float64], binner: _Binner, unseen: float
+) -> _Parts:
+    """`unseen` rows of a label that may not have been seen count besides, where they weigh most."""
     n = len(scores)
     index, n_bins = binner(scores)
     errors, rows = kernels.label_errors(scores, labels, index, n_bins)
@@ -1131,6 +1142,6 @@ def _binned_parts(labels: NDArray[np.uint8], scores: NDArray[np.float64], binner
     return _Parts(
         math.fsum(squares) / n,
         math.fsum(own) / n,
-        math.sqrt(math.fsum(spread)) / n,
-        math.sqrt(math.fsum(fourths)) / n,
+        math.sqrt(math.fsum(spread) + unseen * (1.0 + 2.0 * float(np.abs(errors).max())) ** 2) / n,
+        math.sqrt(math.fsum(fourths) + unseen) / n,
     )

@@ -149,7 +149,7 @@ def _rule_of_thumb(s: Doubles) -> float:
     middle = float(s[-(-3 * n // 4) - 1] - s[-(-n // 4) - 1])
     spread = float(np.std(s - s[0]))
     if middle > 0.0:
-        spread = min(spread, middle / 1.349)
+        spread = min(spread, middle / 1.34)
     return max(0.9 * spread / math.pow(n, 0.2), _LEAST_BANDWIDTH)
 
 
@@ -274,7 +274,8 @@ def _fixed_point(given: _Residuals) -> tuple[float, float]:
     """The bandwidth that is the integral under it, and how much the places of rows in cells may change it.
 
     The integral does not grow with the bandwidth b, so the solution lies between b and the integral under b.
-    Coarse cells find it up to a factor of two, fine ones to the last digits.
+    Coarse cells find it up to a factor of two, fine ones to the last digits. `turned` is an end that was
+    passed: if other cells say that the solution is on its other side, it is the solution, up to their error.
     """
     least = min(1.0, abs(float(given.sums.sum())) / given.n)
     most = min(1.0, given.gross / given.n)
@@ -287,22 +288,26 @@ def _fixed_point(given: _Residuals) -> tuple[float, float]:
             b = math.sqrt(max(low, floor) * high)
             norm = smoothed.norm(b)
             low, high = (max(low, b), min(high, norm)) if norm > b else (max(low, norm), b)
-    low = max(low, 0.5 * high)
+    low, turned = max(low, 0.5 * high), -1.0
     while high > low:
         smoothed = _Smoothed(given, low, high, _FINE)
         low = smoothed.least
-        if smoothed.norm(low) <= low:  # coarse cells were wrong, or it is `least`
-            high = low
-            if smoothed.finer:
-                low = max(least, 0.5 * low)
+        if smoothed.norm(low) <= low:
+            if low in (least, turned):
+                high = low
+            elif smoothed.finer:  # coarse cells were wrong
+                turned, low, high = low, max(least, 0.5 * low), low
+            else:
+                high = low
         elif smoothed.norm(high) >= high:
-            if high == most:
-                break
-            low, high = high, min(most, 2.0 * high)
+            if high in (most, turned):
+                low = high
+            else:
+                turned, low, high = high, high, min(most, 2.0 * high)
         else:
             high = float(_brentq(smoothed.excess, low, high, xtol=1e-18, rtol=1e-14))
             break
-    return high, 0.484 * given.spread / (given.n * high * high) if high > 0.0 else 0.0
+    return high, 0.484 * (given.spread / high) / high / given.n if given.spread > 0.0 else 0.0
 
 
 class _Smoothed:
@@ -430,8 +435,10 @@ def ecce(
             = 1 - 8 sum_{k>=0} (1/r^2 + 1/((2k + 1)^2 pi^2)) exp(-(2k + 1)^2 pi^2 / (2 r^2)),
 
     the first of each for large x and r, the second for small ones: relative errors below 1e-13, down to
-    1e-300. Discrete steps make the true probabilities smaller, so the p-values err on the safe side when n is
-    small. If all scores are 0 or 1, scale is 0, and p-values are 1 if every label equals its score, else 0.
+    1e-300. They are approximations for many rows of middling scores. Where sum_i s_i (1 - s_i) is small, as
+    for a few rows or rare events, sums have longer tails than the normal law and p-values may be far too
+    small: one row of score .01 and label 1 has a p-value of 5e-23. `calibration_test` is exact. If all scores
+    are 0 or 1, scale is 0, and p-values are 1 if every label equals its score, else 0.
 
     Sums are compensated; labels are counted. O(n log n); O(cells) for a CellTable.
 
@@ -622,7 +629,7 @@ def calibration_test(
     draws = _validate.whole_number(n_resamples, "n_resamples", low=1)
     if draws > _MOST_RESAMPLES:
         raise ValueError(f"n_resamples must be at most 10^6; got {draws}")
-    bins = _validate.whole_number(n_bins, "n_bins", low=1)
+    bins = _validate.bin_count(n_bins)
     generator = _validate.generator(rng)
     threads = _validate.threads(n_threads)
     source = given(y_true, y_prob, pos_label=pos_label)

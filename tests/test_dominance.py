@@ -337,7 +337,7 @@ def test_input_of_any_kind() -> None:
         (
             lambda: ranking_agreement({"x": math.nan, "y": 1.0}, ["x", "y"]),
             ValueError,
-            r"^values\['x'\] must be finite",
+            r"^values\['x'\] must be a number of magnitude below",
         ),
         (
             lambda: ranking_agreement({"x": 1.0}, ["x"]),
@@ -388,3 +388,32 @@ def test_results_are_frozen() -> None:
     with pytest.raises(AttributeError):
         found.relation = "a"  # type: ignore[misc]
     assert isinstance(dominance_chain({"x": [0.5]}), DominanceChain)
+
+
+def test_equality_within_a_tolerance_breaks_no_chain() -> None:
+    """A > C, but B equals both within the tolerance: B must not bar C."""
+    laws = {"A": [0.34, 0.66], "B": [0.41, 0.59], "C": [0.48, 0.52]}
+    found = dominance_chain(laws, tolerance=0.04)
+    assert found.chain == ("A", "C")
+    assert found.pairs == (("A", "C"),)
+    alone = dominance_chain({name: laws[name] for name in "AC"}, tolerance=0.04)
+    assert alone.chain == found.chain
+
+
+def test_names_of_any_kind_are_json() -> None:
+    found = dominance_chain({np.int64(3): [0, 1], np.int64(4): [0.5, 0.5], ("x", 1): [0.25, 0.75]})
+    assert json.loads(json.dumps(found.to_dict()))["chain"] == [3, "('x', 1)", 4]
+
+
+def test_agreement_takes_what_it_says() -> None:
+    ab = {"a": 1, "b": 2}
+    assert ranking_agreement(ab, np.array(["a", "b"])).n_correct == 1
+    for call, error, message in (
+        (lambda: ranking_agreement(ab, ["a", "b"], lower_is_better="higher"), TypeError, "lower_is"),
+        (lambda: ranking_agreement(ab, ["a", ["b"]]), TypeError, "order must hold names"),
+        (lambda: ranking_agreement(ab | {"a": None}, ["a", "b"]), TypeError, r"values\['a'\] must be a"),
+        (lambda: ranking_agreement(ab | {"a": 1e308}, ["a", "b"]), ValueError, r"values\['a'\] must be"),
+        (lambda: blackwell_compare(["a"], [0.5]), TypeError, "scores_a must hold numbers; [^:]*$"),
+    ):
+        with pytest.raises(error, match=f"^{message}"):
+            call()

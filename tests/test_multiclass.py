@@ -188,7 +188,7 @@ def test_names_of_classes(y: Any, labels: Any, columns: list[int]) -> None:
             "y_true and P must have the same number of rows; got 2 and 1",
         ),
         ([], np.empty((0, 2)), None, ValueError, "at least one row"),
-        ([0], [0.5], None, ValueError, "for two classes use certify"),
+        ([0], [0.5], None, ValueError, "one column of scores is for"),
         ([0], [[1.0]], None, ValueError, "P must have at least two columns"),
         ([0], None, None, TypeError, "P must be a matrix"),
         ([0], [["a", "b"]], None, TypeError, "P must hold numbers"),

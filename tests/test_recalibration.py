@@ -307,3 +307,16 @@ def test_blocks() -> None:
 def test_refusals(call: Callable[[Any], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call(TemperatureScaling().fit)
+
+
+def test_what_is_predicted_has_the_columns_of_the_fit():
+    two = TemperatureScaling().fit([[1, 0]] * 4, [0, 0, 0, 1])
+    one = TemperatureScaling().fit([1.0, -1.0, 2.0, -0.5], [1, 0, 1, 1])
+    for model, other in ((two, [[1, 0, 0]]), (two, [1.0, 0]), (one, [[1, 0]])):
+        for method in (model.predict_proba, model.transform):
+            with pytest.raises(ValueError, match=r"^logits must have as many columns as in fit"):
+                method(other)
+    column = [[1.0], [-1.0], [2.0], [-0.5]]
+    for same in (column, np.array(column), pd.DataFrame(column)):
+        assert TemperatureScaling().fit(same, [1, 0, 1, 1]).temperature_ == one.temperature_
+        assert one.predict_proba(same).shape == (4,)

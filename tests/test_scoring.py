@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import bisect
+import copy
 import json
 import math
+import pickle
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -739,3 +741,16 @@ def test_large() -> None:
     for score in (brier_score, log_loss):
         assert score(*many) == approx(score(y, s), rel=64 * U)
     assert corp(*many).miscalibration == approx(corp(y, s).miscalibration, rel=64 * U)
+
+
+def test_copies_of_results_stay_read_only():
+    rng = np.random.default_rng(55)
+    scores = rng.uniform(0.1, 0.9, 200)
+    labels = rng.random(200) < scores
+    for result, arrays in (
+        (corp(labels, scores), ("thresholds", "recalibrated")),
+        (clinical_calibration(labels, scores), ("knots",)),
+    ):
+        for again in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
+            assert again.to_dict() == result.to_dict()
+            assert not any(getattr(again, name).flags.writeable for name in arrays)

@@ -779,7 +779,7 @@ COUNTS, OFFSETS, HITS, SQUARES, TOP, BOTTOM = range(1, 7)
         ({"changes": {"n_cells": "50"}}, "n_cells must be a whole number; got '50'"),
         ({"changes": {"n_cells": 0}}, "n_cells must be a whole number >= 1; got 0"),
         ({"changes": {"n_cells": 2**24 + 1}}, r"n_cells must be at most 2\^24 \(1 GiB\); got 16777217"),
-        ({"changes": {"n_cells": 10**400}}, "n_cells must be a whole number >= 1; got 1000"),
+        ({"changes": {"n_cells": 10**400}}, "n_cells must be at most .*; got 1000"),
         ({"changes": {"n_cells": 49}}, "cells must be numbered, ascending, from 0 to at most 48"),
         ({"changes": {"n_cells": 2}}, "there are more than 2 rows"),
         ({"changes": {"n_cells": 51}}, "smallest and largest score of cell 25 cannot be"),

@@ -164,6 +164,17 @@ def add_weighted(
 
 
 @jit
+def running(masses: NDArray[np.float64], passed: NDArray[np.float64]) -> None:
+    """Sums of the first 1, 2, ... numbers >= 0, each within a few roundings, however many there are."""
+    total = rest = 0.0
+    for i in range(masses.size):
+        after = total + masses[i]
+        rest += (total - after) + masses[i] if total >= masses[i] else (masses[i] - after) + total
+        total = after
+        passed[i] = total + rest
+
+
+@jit
 def of_sorted(keys: NDArray[np.int64], starts: NDArray[np.int64], totals: NDArray[np.int64]) -> None:
     """Add the rows ``starts[b]:starts[b+1]`` of sorted keys (see `sorting`) to bin b."""
     for b in range(starts.size - 1):

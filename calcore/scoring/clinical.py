@@ -87,6 +87,9 @@ class ClinicalCalibration:
     def __post_init__(self) -> None:
         self.knots.flags.writeable = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, name) for name in self.__slots__)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON; numbers that are not finite are None."""
         plain: dict[str, Any] = {}

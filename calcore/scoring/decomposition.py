@@ -102,7 +102,7 @@ def brier_decomposition(
     y_prob : array_like of shape (n,)
         Probability of the positive class, in [0, 1].
     n_bins : int or None, default 15
-        At least 1, at most 2^24. None: every distinct score is a bin, as in Murphy (1973); the terms within
+        At least 1, at most 2^20. None: every distinct score is a bin, as in Murphy (1973); the terms within
         bins are then 0.
     strategy : {"uniform", "quantile", "min_count"}
         Which bins, as in `calcore.ece`: [a, b), the last one closed; equal scores are never in two bins.
@@ -224,6 +224,9 @@ class CorpDecomposition:
     def __post_init__(self) -> None:
         self.thresholds.flags.writeable = False
         self.recalibrated.flags.writeable = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, name) for name in self.__slots__)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON; an infinite log score and miscalibration are None."""

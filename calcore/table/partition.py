@@ -20,7 +20,8 @@ from calcore.table.score_table import ScoreTable
 Strategy = Literal["uniform", "quantile", "min_count"]
 STRATEGIES: tuple[Strategy, ...] = ("uniform", "quantile", "min_count")
 
-_MAX_BINS = 2**24
+_MOST_STEPS = 2**22
+_ROUNDING = 2.0**-44
 _THREADED_ROWS = 500_000
 _PARTS = 4
 
@@ -41,10 +42,7 @@ class Scheme(NamedTuple):
         if edges is not None:
             ends = _validate.bin_edges(edges)
             return cls(len(ends) - 1, "uniform", ends)
-        count = _validate.whole_number(n_bins, "n_bins", low=1)
-        if count > _MAX_BINS:
-            raise ValueError(f"n_bins must be at most 2^24; got {count}")
-        return cls(count, _validate.choice(strategy, "strategy", STRATEGIES), None)  # type: ignore[arg-type]
+        return cls(_validate.bin_count(n_bins), _validate.choice(strategy, "strategy", STRATEGIES), None)  # type: ignore[arg-type]
 
     @property
     def fixed(self) -> Floats | None:
@@ -133,9 +131,16 @@ def starts_in(keys: Integers, scheme: Scheme) -> Integers:
         return np.concatenate([[0], inner, [n]])
     if scheme.strategy == "min_count":
         return sorting.starts_of_at_least(keys, scheme.n_bins)
-    marks = -(-np.arange(1, scheme.n_bins + 1, dtype=np.int64) * n // scheme.n_bins)
-    ends = np.searchsorted(keys, (keys[np.unique(marks) - 1] >> 1) + 1 << 1)
-    return np.unique(np.concatenate([[0], ends]))
+    marks = distinct(-(-np.arange(1, scheme.n_bins + 1, dtype=np.int64) * n // scheme.n_bins))
+    ends = np.searchsorted(keys, (keys[marks - 1] >> 1) + 1 << 1)
+    return distinct(np.concatenate([[0], ends]))
+
+
+def distinct(ascending: Integers) -> Integers:
+    """Each number once; np.unique would hash them, which takes longer than sorting."""
+    new = np.concatenate([[True], ascending[1:] != ascending[:-1]])
+    once: Integers = ascending[new]
+    return once
 
 
 def edges_from(keys: Integers, starts: Integers) -> Floats:
@@ -184,7 +189,7 @@ def _guide(scheme: Scheme, edges: Floats) -> NDArray[np.uint32]:
     """Empty for bins of equal width: see `kernels.bin_sums.add`."""
     if scheme.edges is None and scheme.strategy == "uniform":
         return np.empty(0, np.uint32)
-    return bin_sums.guide_to(edges, min(8 * len(edges), _MAX_BINS))
+    return bin_sums.guide_to(edges, min(8 * len(edges), _MOST_STEPS))
 
 
 def _scale(weights: Floats) -> float:
@@ -245,19 +250,26 @@ def _check_union(table: CellTable, scheme: Scheme, edges: Floats) -> None:
 
 
 def _ends_of_atoms(masses: NDArray[Any], scheme: Scheme) -> Integers:
-    """Number of atoms in the first j bins, j = 1, ..., by the rule of a scheme, for atoms of these masses."""
-    passed = np.cumsum(masses) * scheme.n_bins  # whole masses are compared as whole numbers
+    """Number of atoms in the first j bins, j = 1, ..., by the rule of a scheme, for atoms of these masses.
+
+    A mark counts as reached if it is missed by rounding alone: equal masses are then the same as whole ones.
+    Whole masses are compared exactly, as long as their sum times the number of bins is below 10^13.
+    """
+    masses = np.array(masses, np.float64)
+    masses.flags.writeable = False
+    passed = np.empty(len(masses))
+    bin_sums.running(masses, passed)
+    passed *= scheme.n_bins
     total = passed[-1] / scheme.n_bins
+    slack = passed[-1] * _ROUNDING
     if scheme.strategy == "quantile":
-        marks = np.arange(1, scheme.n_bins + 1) * total
-        ends = np.unique(np.searchsorted(passed, marks)) + 1
+        marks = np.arange(1, scheme.n_bins + 1) * total - slack
+        ends = distinct(np.searchsorted(passed, marks)) + 1
         return np.append(ends[ends < len(masses)], len(masses))
     found: list[int] = []
     closed = 0.0
-    while passed[-1] - closed >= total:
-        end = int(np.searchsorted(passed, closed + total)) + 1
-        if end > len(masses):
-            break
+    while passed[-1] - closed >= total - slack:
+        end = int(np.searchsorted(passed, closed + total - slack)) + 1
         found.append(end)
         closed = passed[end - 1]
     found[-1:] = [len(masses)]

@@ -90,9 +90,7 @@ class ScoreTable(Table):
     @property
     def keys(self) -> NDArray[np.int64]:
         """Rows by ascending score, one read-only int64 each: see `calcore.kernels.sorting`."""
-        keys = self._keys.view()
-        keys.flags.writeable = False
-        return keys
+        return self._keys
 
     @property
     def scores(self) -> NDArray[np.float64]:
@@ -111,6 +109,7 @@ class ScoreTable(Table):
 
     def __setstate__(self, state: tuple[NDArray[np.int64], int]) -> None:
         self._keys, self._n_clipped = state
+        self._keys.flags.writeable = False
         self._starts, self._pooled, self._cached = NONE, None, None
 
     def describe(self) -> str:

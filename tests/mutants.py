@@ -40,6 +40,12 @@ BINS = "calcore/certificates/bins.py"
 PLAN = "calcore/certificates/plan.py"
 LOWER = "calcore/certificates/lower.py"
 CERTIFY = "calcore/certificates/__init__.py"
+LOSSES = "calcore/scoring/losses.py"
+DECOMPOSITION = "calcore/scoring/decomposition.py"
+CLINICAL = "calcore/scoring/clinical.py"
+SCORING = "tests/test_scoring.py"
+RECALIBRATION = "calcore/recalibration.py"
+RECALIBRATION_TESTS = "tests/test_recalibration.py"
 TV = "calcore/certificates/total_variation.py"
 FOLDS = "calcore/certificates/folds.py"
 SPLIT = "calcore/kernels/folds.py"
@@ -1023,6 +1029,111 @@ MUTANTS += [
         "drawn[:, columns[better]] - drawn[:, columns[worse]]",
         "drawn[:, columns[better]] - drawn[::-1, columns[worse]]",
         "tests/test_dominance.py::test_noise_explains",
+    ),
+    Mutant(
+        "scoring: log loss clipped at the machine epsilon",
+        LOSSES,
+        "np.log(loss, out=loss)",
+        "np.log(np.maximum(loss, 2.0**-52), out=loss)",
+        SCORING,
+    ),
+    Mutant(
+        "scoring: 1 - s rounded and left so",
+        "calcore/kernels/scoring.py",
+        "0.0 if positive or r == 0.0 else r / t",
+        "0.0",
+        SCORING,
+    ),
+    Mutant(
+        "scoring: infinite losses of weight 0",
+        LOSSES,
+        "losses[part == 0.0] = 0.0",
+        "losses *= 1.0",
+        SCORING,
+    ),
+    Mutant(
+        "scoring: half of the Brier score of several classes",
+        LOSSES,
+        'np.einsum("ij,ij->i", block, block)',
+        '0.5 * np.einsum("ij,ij->i", block, block)',
+        SCORING,
+    ),
+    Mutant(
+        "scoring: covariance within bins once",
+        DECOMPOSITION,
+        "within_bin_covariance=2.0 * float",
+        "within_bin_covariance=float",
+        SCORING,
+    ),
+    Mutant(
+        "scoring: resolution around one half",
+        DECOMPOSITION,
+        "(weight * (rates - rate) ** 2)",
+        "(weight * (rates - 0.5) ** 2)",
+        SCORING,
+    ),
+    Mutant(
+        "scoring: isotonic regression without weights",
+        DECOMPOSITION,
+        "isotonic_regression(pool.hits / mass, weights=mass)",
+        "isotonic_regression(pool.hits / mass)",
+        SCORING,
+    ),
+    Mutant(
+        "scoring: slope's information about the plain mean",
+        CLINICAL,
+        "middle = float((weight * x).sum()) / total if total > 0.0 else 0.0",
+        "middle = center",
+        SCORING,
+    ),
+    Mutant(
+        "scoring: rows at the threshold end a separation",
+        CLINICAL,
+        "if low.max() <= high.min():",
+        "if low.max() < high.min():",
+        SCORING,
+    ),
+    Mutant(
+        "scoring: expected positives of the smaller Poisson quantile",
+        CLINICAL,
+        "gammainccinv(observed + 1.0, 0.5 * delta)",
+        "gammainccinv(observed, 0.5 * delta)",
+        SCORING,
+    ),
+    Mutant(
+        "scoring: percentiles of distinct scores",
+        CLINICAL,
+        "e90=_percentile(off[order], mass[order], 0.9)",
+        "e90=_percentile(off[order], np.ones(len(off)), 0.9)",
+        SCORING,
+    ),
+    Mutant(
+        "temperature: separable rows stop where the slope underflows",
+        RECALIBRATION,
+        "elif _evaluate(data, low)[1] >= 0.0:",
+        "elif _evaluate(data, low)[1] > 0.0:",
+        RECALIBRATION_TESTS,
+    ),
+    Mutant(
+        "temperature: L-BFGS-B has the last word",
+        RECALIBRATION,
+        "root: Any = brentq(slope, left, right, xtol=1e-13)",
+        "root: Any = found",
+        RECALIBRATION_TESTS,
+    ),
+    Mutant(
+        "temperature: probabilities taken for logits",
+        RECALIBRATION,
+        '        if self.input == "logits":\n            _refuse_probabilities(matrix, binary)\n',
+        "",
+        RECALIBRATION_TESTS,
+    ),
+    Mutant(
+        "temperature: rows of zeros and ones refused",
+        RECALIBRATION,
+        "    if whole:\n        return\n",
+        "",
+        RECALIBRATION_TESTS,
     ),
 ]
 

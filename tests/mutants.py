@@ -573,8 +573,8 @@ CLASSES = "calcore/_classes.py"
 CLASS_TESTS = "tests/test_multiclass.py"
 GROUPS = "calcore/certificates/groups.py"
 GROUP_TESTS = "tests/test_groups.py"
-COMPARISON = "calcore/certificates/comparison.py"
-COMPARISON_TESTS = "tests/test_comparison.py"
+DIFFERENCE = "calcore/certificates/difference.py"
+DIFFERENCE_TESTS = "tests/test_difference.py"
 BETTING = "calcore/kernels/betting.py"
 MONITOR = "calcore/monitor.py"
 MONITOR_TESTS = "tests/test_monitor.py"
@@ -703,33 +703,33 @@ MUTANTS += [
 
 MUTANTS += [
     Mutant(
-        "compare: each model at all of delta",
-        COMPARISON,
+        "difference: each model at all of delta",
+        DIFFERENCE,
         "certify(table, delta=delta / 2.0",
         "certify(table, delta=delta",
-        COMPARISON_TESTS,
+        DIFFERENCE_TESTS,
     ),
     Mutant(
-        "compare: ends of one side",
-        COMPARISON,
+        "difference: ends of one side",
+        DIFFERENCE,
         "first.lower - second.upper,",
         "first.lower - second.lower,",
-        COMPARISON_TESTS,
+        DIFFERENCE_TESTS,
     ),
     Mutant(
-        "compare: Brier, both sides at all of delta",
-        COMPARISON,
+        "difference: Brier, both sides at all of delta",
+        DIFFERENCE,
         "float(len(a)), delta / 2.0",
         "float(len(a)), delta",
-        COMPARISON_TESTS,
+        DIFFERENCE_TESTS,
     ),
-    Mutant("compare: Brier, range 1", COMPARISON, "span=2.0", "span=1.0", COMPARISON_TESTS),
+    Mutant("difference: Brier, range 1", DIFFERENCE, "span=2.0", "span=1.0", DIFFERENCE_TESTS),
     Mutant(
-        "compare: Brier, rows of several in a group",
-        COMPARISON,
+        "difference: Brier, rows of several in a group",
+        DIFFERENCE,
         "a, b = a.take(index), b.take(index)",
         "a, b = a, b",
-        COMPARISON_TESTS,
+        DIFFERENCE_TESTS,
     ),
 ]
 

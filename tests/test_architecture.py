@@ -25,7 +25,7 @@ LAYERS = (
     ("calcore.table",),
     ("calcore.results",),
     ("calcore.binned", "calcore.unbinned", "calcore.truthful", "calcore.scoring"),
-    ("calcore.recalibration", "calcore.dominance"),
+    ("calcore.recalibration", "calcore.dominance", "calcore.comparison"),
     ("calcore.certificates", "calcore.simulate", "calcore.datasets"),
     ("calcore.planning", "calcore.monitor", "calcore.drift"),
     ("calcore.reference",),
@@ -105,7 +105,7 @@ def test_third_parties(path: Path) -> None:
 
 def test_nobody_sorts_or_checks_after_the_table() -> None:
     """Certificates work on tables: they call no input check on columns and sort no scores."""
-    entries = {"__init__.py", "multiclass.py", "groups.py", "comparison.py", "options.py"}
+    entries = {"__init__.py", "multiclass.py", "groups.py", "difference.py", "options.py"}
     for path in (ROOT / "certificates").rglob("*.py"):
         if path.name in entries:  # what users call
             continue
@@ -129,10 +129,11 @@ def test_public_names() -> None:
         "CellTable",
         "Certificate",
         "CertificateSet",
-        "Comparison",
+        "CertifiedDifference",
         "DominanceChain",
         "Ecce",
         "EceCurve",
+        "ModelComparison",
         "Optimality",
         "RankingAgreement",
         "RankingVerdict",
@@ -148,6 +149,7 @@ def test_public_names() -> None:
         "calibration_test",
         "certify",
         "certify_classwise",
+        "certify_difference",
         "certify_groups",
         "certify_top_label",
         "classwise_brier",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     )
     from calcore.monitor import CalibrationMonitor
     from calcore.reference import CrossCheck
-    from calcore.results import Certificate, CertificateSet, Comparison
+    from calcore.results import Certificate, CertificateSet, CertifiedDifference
     from calcore.table import CellTable, ScoreTable
 
 __all__ = ["app"]
@@ -582,7 +582,7 @@ def compare_models(
     Prints intervals for the differences of their calibration errors and of their Brier scores, --score minus
     --versus. Holds all rows in memory. The label may be left out if a file has only one column more.
     """
-    from calcore import compare
+    from calcore import certify_difference
     from calcore.files.intake import in_words_of_the_command, take_in_pair
     from calcore.files.paths import InputError
 
@@ -590,9 +590,9 @@ def compare_models(
         raise InputError(f"--max-brier must lie in [-1, 1]; got {max_brier}")
     options = _options(delta, method, variation, lipschitz, perturbed, n_folds, seed)
 
-    def found_in(*rows: Any, groups: Any = None) -> Comparison:
+    def found_in(*rows: Any, groups: Any = None) -> CertifiedDifference:
         try:
-            return compare(*rows, groups=groups, **options)
+            return certify_difference(*rows, groups=groups, **options)
         except ValueError as error:
             raise InputError(in_words_of_the_command(str(error))) from error
 

@@ -111,7 +111,7 @@ def _without(counts: NDArray[np.uint32], used: int) -> Any:
 
 @jit
 def counts_of(seed: NDArray[np.uint64], counts: NDArray[np.int64]) -> None:
-    """Count how often each of `counts.size` units is drawn in the resample of a seed, four words not all 0."""
+    """Count how often each unit is drawn in the resample of a seed, which is four words, not all 0."""
     n = counts.size
     blocks, size = _plan(n)
     state = seed.copy()

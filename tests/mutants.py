@@ -85,6 +85,8 @@ _CHORD = "total += n[j] * max(at_low, at_high)"
 
 BIN_SUMS, PARTITION = "calcore/kernels/bin_sums.py", "calcore/table/partition.py"
 BINNED_ERRORS, BINNED = "calcore/binned.py", "tests/test_binned.py"
+COMPARISON, RESAMPLES = "calcore/comparison/__init__.py", "calcore/kernels/bootstrap.py"
+BOOTSTRAP = "tests/test_bootstrap.py"
 
 MUTANTS = [
     # deviations of the plug-in bound
@@ -1134,6 +1136,90 @@ MUTANTS += [
         "    if whole:\n        return\n",
         "",
         RECALIBRATION_TESTS,
+    ),
+    Mutant(
+        "compare: unpaired resamples",
+        COMPARISON,
+        "drawn = values_a - values_b",
+        "drawn = values_a - values_b[::-1]",
+        f"{BOOTSTRAP}::test_against_explicit_resampling",
+    ),
+    Mutant(
+        "compare: all of delta on each side",
+        COMPARISON,
+        "math.floor((draws + 1) * delta / 2.0",
+        "math.floor((draws + 1) * delta",
+        f"{BOOTSTRAP}::test_against_explicit_resampling",
+    ),
+    Mutant(
+        "compare: no correction for several differences",
+        COMPARISON,
+        "corrected = delta / max(len(pairs), 1)",
+        "corrected = delta",
+        f"{BOOTSTRAP}::test_level_is_corrected_for_the_number_of_differences",
+    ),
+    Mutant(
+        "compare: p-values of 0",
+        COMPARISON,
+        "2 * (1 + least) / (1 + len(drawn))",
+        "2 * least / (1 + len(drawn))",
+        f"{BOOTSTRAP}::test_against_explicit_resampling",
+    ),
+    Mutant(
+        "compare: quantile bins of equal width",
+        "calcore/comparison/models.py",
+        "index = partition.index_of(scores, sums.edges)",
+        "index = binning.uniform_bins(scores, metric.n_bins)",
+        f"{BOOTSTRAP}::test_against_explicit_resampling",
+    ),
+    Mutant(
+        "compare: no word of bias",
+        "calcore/comparison/results.py",
+        "_BIAS = 0.25",
+        "_BIAS = 25.0",
+        f"{BOOTSTRAP}::test_where_noise_makes_ece_too_large_a_warning_says_so",
+    ),
+    Mutant(
+        "compare: sums by the rows of the sample",
+        "calcore/comparison/resamples.py",
+        "rows = np.zeros(len(some), np.int64)",
+        "rows = np.full(len(some), n - units.n, np.int64)",
+        f"{BOOTSTRAP}::test_groups_against_explicit_resampling",
+    ),
+    Mutant(
+        "compare: the estimate is that of the integers",
+        "calcore/comparison/resamples.py",
+        "- before\n",
+        "- estimates[i, j]\n",
+        f"{BOOTSTRAP}::test_constant_rows_have_a_point",
+    ),
+    Mutant(
+        "resamples: draws that met no row are lost",
+        RESAMPLES,
+        "        for _ in range(missed[r]):\n",
+        "        for _ in range(0):\n",
+        f"{BOOTSTRAP}::test_sums_over_blocks",
+    ),
+    Mutant(
+        "resamples: whole words where fewer draws are left",
+        RESAMPLES,
+        "bits & (_ALL >> np.uint64(64 - min(rest, 64)))",
+        "bits",
+        f"{BOOTSTRAP}::test_counts_over_blocks",
+    ),
+    Mutant(
+        "resamples: draws made again among the first half",
+        RESAMPLES,
+        "place = bits >> shift\n",
+        "place = bits >> (shift + _ONE)\n",
+        f"{BOOTSTRAP}::test_counts_over_blocks",
+    ),
+    Mutant(
+        "resamples: one row of a group",
+        RESAMPLES,
+        "            spread[i - begin] = counts[u]\n",
+        "            spread[i - begin] = counts[u] if i == starts[first + u] else 0\n",
+        f"{BOOTSTRAP}::test_sums_are_those_of_the_counts",
     ),
 ]
 

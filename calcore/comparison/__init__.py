@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from calcore import _validate
 from calcore.comparison.models import MetricSpec, Model, checked_metrics, checked_rows, one_for_all
 from calcore.comparison.resamples import Units, checked_units, resampled
-from calcore.comparison.results import MetricDifference, MetricEstimate, ModelComparison
+from calcore.comparison.results import MetricDifference, MetricEstimate, ModelComparison, is_biased
 from calcore.results import Interval
 from calcore.table import partition
 from calcore.table.partition import Strategy
@@ -134,8 +134,11 @@ def compare(
     A warning is given if the mean over resamples is more than a quarter of a standard error away from the
     estimate (the rule of Efron and Tibshirani, section 10.3). The basic interval, [2 e - upper, 2 e - lower]
     for the estimate e, misses less near 0, but does not cover there either, and misses more above: it is not
-    offered. `calcore.certify` bounds such errors. The same holds for "lin_ce", and for differences if the
-    models' noise does not cancel.
+    offered. `calcore.certify` bounds such errors. The same holds for "lin_ce".
+
+    Of two models the noise cancels in part only. Where one is calibrated and the other off by .064, the
+    interval of the difference covered in 4 % of 300 samples of 1,000 rows and in 0 % of 200 of 10,000: it is
+    too near 0. So a difference also counts as biased if one of its two estimates does.
 
     *Infinite log loss.* A model that gave probability 0 to what happened has an infinite log loss, in the
     population too. Its interval is [inf, inf], and it is not compared in this metric; a warning says so.
@@ -269,19 +272,21 @@ def _difference(
         correlation = min(max(product, -1.0), 1.0)
     least = min(int(np.count_nonzero(drawn <= 0.0)), int(np.count_nonzero(drawn >= 0.0)))
     p_value = min(2 * (1 + least) / (1 + len(drawn)), 1.0)
+    bias, standard_error = float(off.mean()), float(off.std(ddof=1))
     return MetricDifference(
         a=a.model,
         b=b.model,
         metric=a.metric,
         difference=difference,
         interval=interval,
-        standard_error=float(off.std(ddof=1)),
+        standard_error=standard_error,
         unpaired_standard_error=math.hypot(a.standard_error, b.standard_error),
         correlation=correlation,
         overlap=_overlap(a.interval, b.interval),
         p_value=p_value,
         reversed_share=float(np.mean(drawn * np.sign(difference) < 0.0)),
-        bias=float(off.mean()),
+        bias=bias,
+        is_biased=a.is_biased or b.is_biased or is_biased(bias, standard_error),
         distinguishable=interval.lower > 0.0 or interval.upper < 0.0,
         distinguishable_together=p_value <= corrected * (1.0 + 1e-12),
     )
@@ -325,7 +330,7 @@ def _warnings(
     biased = [f"{each.metric} of {each.a!r} and {each.b!r}" for each in differences if each.is_biased]
     if biased:
         yield (
-            f"differences in {', '.join(biased)}: the intervals miss too often, for the same reason: what "
+            f"differences in {', '.join(biased)}: the intervals miss too often, for the same reason; what "
             "differs may be the noise"
         )
     if differences and rank_of(n_resamples, corrected) < 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,12 +70,12 @@ def _metric(value: Any, place: int) -> MetricSpec:
             raise ValueError(
                 f"metrics must have names: the function at index {place} has none; define it with def"
             )
-        return MetricSpec(name, "function", 0, value)
+        return MetricSpec(name, "function", 0, cast(Callable[..., float], value))
     if isinstance(value, str):
         kind, at, bins = value.partition("@")
         if kind in MEANS and not at:
             return MetricSpec(kind, kind, 0)
-        if kind in BINNED and (not at or (bins.isascii() and bins.isdecimal())):
+        if kind in BINNED and (not at or (bins.isascii() and bins.isdecimal() and len(bins) < 20)):
             with _validate.renamed("n_bins", f"metrics[{place}]"):
                 scheme = Scheme.checked(int(bins or _N_BINS), "uniform", None)
             return MetricSpec(f"{kind}@{scheme.n_bins}", kind, scheme.n_bins)

@@ -584,7 +584,7 @@ def test_where_noise_makes_ece_too_large_a_warning_says_so() -> None:
     assert not found.estimate("calibrated", "brier").is_biased
     assert found.difference("off", "calibrated", "ece@15").is_biased  # by the noise of one
     assert not found.difference("off", "calibrated", "brier").is_biased
-    assert any(text.startswith("differences in ece@15 of 'calib") for text in found.warnings)
+    assert any(text.startswith("differences in ece@15 (1 pair): ") for text in found.warnings)
     texts = [text for text in found.warnings if "moves the mean" in text]
     assert len(texts) == 1
     assert texts[0].startswith("ece@15 of 'calibrated': ")

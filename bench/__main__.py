@@ -26,6 +26,7 @@ PARTS = {  # and the modules that measure them
     "functions": "functions",
     "reproduce": "reproduce_certificates",
     "perturbations": "perturbations",
+    "rankings": "reproduce_rankings",
 }
 
 

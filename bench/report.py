@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -501,6 +502,210 @@ def _perturbations(content: Content) -> list[str]:
     ]
 
 
+def _rankings(content: Content) -> list[str]:
+    tasks, sizes = content["tasks"], content["sizes"]
+    lines = [
+        "Published is Lu, Wu, Hartline & Hu (2025), arXiv 2510.06388, on networks for CIFAR-100. They are "
+        "not available, and neither were the paper's tables: signs are compared with its abstract.",
+        "",
+        f"{len(content['models'])} models, each at steps {', '.join(map(str, content['steps']))} of its "
+        f"training on {sizes['train']:,} rows, temperature from {sizes['valid']:,} others, "
+        f"{sizes['test']:,} test rows:",
+        "",
+        *_table(
+            ["task", "classes", "in the test rows", "below 10 training rows", "errors, last step"],
+            (
+                [
+                    task,
+                    str(about["classes"]),
+                    str(about["classes_in_test"]),
+                    str(about["classes_below_10_training_rows"]),
+                    _last_errors(content, task),
+                ]
+                for task, about in tasks.items()
+            ),
+        ),
+        "",
+        f"Spearman correlations with bootstrap intervals ({100 * content['level']:g} %, {content['draws']:,} "
+        "draws over models; the test rows stay the same). Within: over the steps of a model, mean of the "
+        "models; final: over the models at their last step; pooled: over all.",
+        "",
+        *_three(_published_rankings(content)),
+    ]
+    lines += [
+        "",
+        "n times truthful error, over its proper loss; medians of all steps of all models. It is 1, in "
+        "expectation, for calibrated models: then the loss decides the ranking at any number of bins. What "
+        "exceeds 1 is miscalibration that temperature scaling has left, as far as the bins see it.",
+        "",
+        *_table(
+            ["task", "metric", *(f"{m} bins" for m in content["bins"])],
+            (
+                [task, metric, *(f"{value:.2f}" for value in _left_over(content, task, metric))]
+                for task in tasks
+                for metric in _LOSS_OF
+            ),
+        ),
+    ]
+    for task, found in content["correlations"].items():
+        for other in dict.fromkeys(entry["with"] for entry in found["against"]):
+            part = [entry for entry in found["against"] if entry["with"] == other]
+            lines += ["", f"{task}: metric and {'classification error' if other == 'error' else other}:", ""]
+            lines += _correlations(part, lambda entry: "" if entry["bins"] is None else f"{entry['bins']}")
+        lines += ["", f"{task}: metric with some bins and with others:", ""]
+        lines += _correlations(found["between"], lambda entry: "{}, {}".format(*entry["bins"]))
+        lines += ["", f"{task}: the same, truthful less other:", ""]
+        gains = [{"metric": f"{e['truthful']} – {e['other']}"} | e for e in found["gains"]]
+        lines += _correlations(gains, lambda entry: "{}, {}".format(*entry["bins"]))
+    sweep = content["sweep"]
+    lines += [
+        "",
+        f"Bin sweep: {sweep['resamples']} resamples of {sweep['n']:,} rows, {sweep['bin_counts'][0]} to "
+        f"{sweep['bin_counts'][-1]} bins; parameters and seed fixed before the first run.",
+        "",
+        *_table(
+            ["model", "scores", "T", "true error", *(f"mean ECE, {m} bins" for m in _SWEPT)],
+            (
+                [
+                    model["name"],
+                    f"Beta({model['a']:g}, {model['b']:g})",
+                    f"{model['temperature']:g}",
+                    f"{model['error']:.4f}",
+                    *(f"{means[sweep['bin_counts'].index(m)]:.4f}" for m in _SWEPT),
+                ]
+                for model, means in zip(sweep["models"], sweep["metrics"]["ece"]["means"], strict=True)
+            ),
+        ),
+        "",
+        "Flips: parts of the resamples where the ranking of two models at one number of bins is not that at "
+        "another. Mean over all pairs of numbers; the worst pair; parts where any number differs from the "
+        "first.",
+        "",
+        *_table(
+            ["metric", "models", "mean", "worst", "at", "any"],
+            (
+                [
+                    _SWEEP_NAMES[metric],
+                    pair["pair"],
+                    f"{pair['flips']:.3f}",
+                    f"{pair['worst']:.3f}",
+                    "{}, {}".format(*pair["worst_at"]),
+                    f"{pair['any']:.3f}",
+                ]
+                for metric, found in sweep["metrics"].items()
+                for pair in found["pairs"]
+            ),
+        ),
+    ]
+    return [*lines, "", *_mechanism(content["mechanism"])]
+
+
+_SWEPT = (5, 10, 20, 50)
+_LOSS_OF = {"classwise LinCE": "Brier/k", "ConfCE": "confidence loss"}
+_SWEEP_NAMES = {"ece": "ECE", "lin_ce": "LinCE"}
+
+
+def _last_errors(content: Content, task: str) -> str:
+    last = [
+        entry["error"]
+        for entry in content["checkpoints"]
+        if entry["task"] == task and entry["step"] == content["steps"][-1]
+    ]
+    return f"{min(last):.3f} to {max(last):.3f}"
+
+
+def _left_over(content: Content, task: str, metric: str) -> list[float]:
+    """By number of bins: n times the error over its proper loss, median."""
+    n = content["sizes"]["test"]
+    ratios = [
+        [n * value / entry["losses"][_LOSS_OF[metric]] for value in entry["metrics"][metric]]
+        for entry in content["checkpoints"]
+        if entry["task"] == task
+    ]
+    return [statistics.median(column) for column in zip(*ratios, strict=True)]
+
+
+def _correlations(entries: list[Content], bins: Callable[[Content], str]) -> list[str]:
+    ways = ("within", "final", "pooled")
+    return _table(
+        ["", "bins", *ways],
+        ([entry["metric"], bins(entry), *(_with_interval(entry[way]) for way in ways)] for entry in entries),
+    )
+
+
+def _with_interval(entry: Content) -> str:
+    if entry["value"] is None:
+        return "undefined"
+    return f"{entry['value']:.2f} [{entry['low']:.2f}, {entry['high']:.2f}]"
+
+
+def _published_rankings(content: Content) -> list[list[str]]:
+    published = content["published"]
+    rows = [["any Spearman correlation", published["spearman"], "below", published["source"]]]
+    for task, found in content["correlations"].items():
+        rho = {(e["metric"], *e["bins"]): e["pooled"]["value"] for e in found["between"]}
+        for gain in found["gains"]:
+            first, second = gain["bins"]
+            value = gain["pooled"]["value"]
+            if (first, second) != (max(content["bins"]), min(content["bins"])) or value is None:
+                continue
+            ours, theirs = gain["truthful"], gain["other"]
+            stated = theirs.lower().startswith("conf")  # the abstract is about confidence
+            rows.append(
+                [
+                    f"{task}: rankings at {first} and {second} bins, {ours} against {theirs} (pooled)",
+                    "the truthful one more stable" if stated else "–",
+                    f"{rho[ours, first, second]:.2f} against {rho[theirs, first, second]:.2f}: "
+                    f"{_with_interval(gain['pooled'])}",
+                    f"{_sign(gain['pooled'], stated)}; models still miscalibrated, n × {ours} at {second} "
+                    f"bins is {_left_over(content, task, ours)[-1]:.1f} times its proper loss",
+                ]
+            )
+    pairs = content["sweep"]["metrics"]["ece"]["pairs"]
+    rows.append(
+        [
+            "flips of ECE rankings over 5 to 50 bins, three Beta models",
+            published["flips"],
+            ", ".join(f"{pair['pair']} {pair['flips']:.3f}" for pair in pairs),
+            "parameters are ours",
+        ]
+    )
+    return rows
+
+
+def _sign(gain: Content, stated: bool) -> str:
+    """Beside a published sign, or by itself."""
+    if gain["low"] <= 0.0 <= gain["high"]:
+        return "within chance"
+    if stated:
+        return "same sign" if gain["value"] > 0.0 else "**other sign**"
+    return f"the truthful one {'more' if gain['value'] > 0.0 else '**less**'} stable"
+
+
+def _mechanism(content: Content) -> list[str]:
+    by_hand, means = content["by_hand"], content["ece"]
+    return [
+        "Why an ECE ranking can turn: A's scores lie in [.85, .95], where 20 bins cut at the same places as "
+        "10, so its errors of .03 count the same. B's lie in [.55, .75]; the bin [.6, .7) hides errors of "
+        f"+.08 and −.08, until 20 bins cut it in two. Means of {content['resamples']} samples of "
+        f"{content['n']:,} rows:",
+        "",
+        *_table(
+            ["ECE", "10 bins", "20 bins", "mean, 10 bins", "mean, 20 bins"],
+            (
+                [
+                    name,
+                    *(f"{by_hand[name][m]:.3f}" for m in ("10", "20")),
+                    *(f"{value:.4f}" for value in means[i]),
+                ]
+                for i, name in enumerate("AB")
+            ),
+        ),
+        "",
+        f"The ranking flips in {content['flips']:.3f} of the samples (LinCE: {content['lin_ce_flips']:.3f}).",
+    ]
+
+
 _BODIES: dict[str, Callable[[Content], list[str]]] = {
     "tightness": _tightness,
     "auto": _tightness,
@@ -512,4 +717,5 @@ _BODIES: dict[str, Callable[[Content], list[str]]] = {
     "functions": _functions,
     "reproduce": _reproduce,
     "perturbations": _perturbations,
+    "rankings": _rankings,
 }

@@ -14,6 +14,8 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
 * Several classes: `certify_top_label`, `certify_classwise`. Segments: `certify_groups`. Two models:
   `certify_difference`.
 * Two or more models, by resampling: `compare`, which says what can be told apart.
+* Proper scores: `brier_score`, `log_loss`; what they are made of: `brier_decomposition`, `corp`. Numbers of
+  clinical papers: `clinical_calibration`. Repair: `TemperatureScaling`.
 * Errors over bins: `ece`, `mce`, `debiased_ece`, `debiased_squared_ece`, `ece_curve`, `calibration_table`; of
   several classes `confidence_ece`, `classwise_ece`, `full_ece`.
 * Truthful errors, which no distortion of the truth makes smaller: `binary_lin_ce`, `classwise_lin_ce`,
@@ -31,7 +33,8 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
   `auroc`, `auroc_loss`.
 * What comes out: `Certificate`, `CertificateSet`, `CertifiedDifference`, `Optimality`, `AurocLoss`,
   `BinTable`, `EceCurve`, `ModelComparison`, `RankingVerdict`, `Ecce`, `CalibrationTest`,
-  `BlackwellComparison`, `DominanceChain`, `RankingAgreement`.
+  `BlackwellComparison`, `DominanceChain`, `RankingAgreement`, `BrierDecomposition`, `CorpDecomposition`,
+  `ClinicalCalibration`.
 
 The proofs that the docstrings cite are in `THEORY.md` beside this file. The flow, each step importing only
 the ones before it::
@@ -89,9 +92,18 @@ if TYPE_CHECKING:
     from calcore.perturbation import perturb as perturb
     from calcore.planning import rows_needed as rows_needed
     from calcore.planning import sensitivity as sensitivity
+    from calcore.recalibration import TemperatureScaling as TemperatureScaling
     from calcore.results import Certificate as Certificate
     from calcore.results import CertificateSet as CertificateSet
     from calcore.results import CertifiedDifference as CertifiedDifference
+    from calcore.scoring import BrierDecomposition as BrierDecomposition
+    from calcore.scoring import ClinicalCalibration as ClinicalCalibration
+    from calcore.scoring import CorpDecomposition as CorpDecomposition
+    from calcore.scoring import brier_decomposition as brier_decomposition
+    from calcore.scoring import brier_score as brier_score
+    from calcore.scoring import clinical_calibration as clinical_calibration
+    from calcore.scoring import corp as corp
+    from calcore.scoring import log_loss as log_loss
     from calcore.smoothing import kernel_ce_curve as kernel_ce_curve
     from calcore.smoothing import nadaraya_watson as nadaraya_watson
     from calcore.table import BinCounts as BinCounts
@@ -129,12 +141,15 @@ _HOME = {
     "BinCounts": "calcore.table",
     "BinTable": "calcore.binned",
     "BlackwellComparison": "calcore.dominance",
+    "BrierDecomposition": "calcore.scoring",
     "CalibrationMonitor": "calcore.monitor",
     "CalibrationTest": "calcore.unbinned",
     "CellTable": "calcore.table",
     "Certificate": "calcore.results",
     "CertificateSet": "calcore.results",
     "CertifiedDifference": "calcore.results",
+    "ClinicalCalibration": "calcore.scoring",
+    "CorpDecomposition": "calcore.scoring",
     "DominanceChain": "calcore.dominance",
     "Ecce": "calcore.unbinned",
     "EceCurve": "calcore.binned",
@@ -143,12 +158,15 @@ _HOME = {
     "RankingAgreement": "calcore.dominance",
     "RankingVerdict": "calcore.truthful",
     "ScoreTable": "calcore.table",
+    "TemperatureScaling": "calcore.recalibration",
     "auroc": "calcore.perturbation",
     "auroc_loss": "calcore.perturbation",
     "bernstein": "calcore.bounds",
     "binary_lin_ce": "calcore.truthful",
     "binary_lin_ece": "calcore.truthful",
     "blackwell_compare": "calcore.dominance",
+    "brier_decomposition": "calcore.scoring",
+    "brier_score": "calcore.scoring",
     "calibration_table": "calcore.binned",
     "calibration_test": "calcore.unbinned",
     "certify": "calcore.certificates",
@@ -160,11 +178,13 @@ _HOME = {
     "classwise_ece": "calcore.binned",
     "classwise_lin_ce": "calcore.truthful",
     "classwise_lin_ece": "calcore.truthful",
+    "clinical_calibration": "calcore.scoring",
     "compare": "calcore.comparison",
     "conf_ce": "calcore.truthful",
     "conf_ece": "calcore.truthful",
     "confidence_ece": "calcore.binned",
     "confidence_loss": "calcore.truthful",
+    "corp": "calcore.scoring",
     "debiased_ece": "calcore.binned",
     "debiased_squared_ece": "calcore.binned",
     "dkw": "calcore.bounds",
@@ -182,6 +202,7 @@ _HOME = {
     "kl_upper": "calcore.bounds",
     "lin_ce": "calcore.truthful",
     "lin_ece": "calcore.truthful",
+    "log_loss": "calcore.scoring",
     "mce": "calcore.binned",
     "multiclass_lin_ce": "calcore.truthful",
     "nadaraya_watson": "calcore.smoothing",
@@ -204,12 +225,15 @@ __all__ = [
     "BinCounts",
     "BinTable",
     "BlackwellComparison",
+    "BrierDecomposition",
     "CalibrationMonitor",
     "CalibrationTest",
     "CellTable",
     "Certificate",
     "CertificateSet",
     "CertifiedDifference",
+    "ClinicalCalibration",
+    "CorpDecomposition",
     "DominanceChain",
     "Ecce",
     "EceCurve",
@@ -218,6 +242,7 @@ __all__ = [
     "RankingAgreement",
     "RankingVerdict",
     "ScoreTable",
+    "TemperatureScaling",
     "__version__",
     "auroc",
     "auroc_loss",
@@ -225,6 +250,8 @@ __all__ = [
     "binary_lin_ce",
     "binary_lin_ece",
     "blackwell_compare",
+    "brier_decomposition",
+    "brier_score",
     "calibration_table",
     "calibration_test",
     "certify",
@@ -236,11 +263,13 @@ __all__ = [
     "classwise_ece",
     "classwise_lin_ce",
     "classwise_lin_ece",
+    "clinical_calibration",
     "compare",
     "conf_ce",
     "conf_ece",
     "confidence_ece",
     "confidence_loss",
+    "corp",
     "debiased_ece",
     "debiased_squared_ece",
     "dkw",
@@ -258,6 +287,7 @@ __all__ = [
     "kl_upper",
     "lin_ce",
     "lin_ece",
+    "log_loss",
     "mce",
     "multiclass_lin_ce",
     "nadaraya_watson",

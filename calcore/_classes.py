@@ -28,7 +28,7 @@ from calcore._validate import (
 )
 from calcore.kernels import hashing
 
-__all__ = ["ClassRows", "class_rows"]
+__all__ = ["ClassRows", "class_rows", "codes_by_name", "codes_by_number", "matrix_of", "row_blocks"]
 
 _BLOCK = 65_536
 """Entries read at once: 512 KiB of float64."""
@@ -78,7 +78,7 @@ class ClassRows:
         """
         n = len(self.codes)
         confidence, correct = np.empty(n, self.matrix.dtype), np.empty(n, np.bool_)
-        for start, block in _row_blocks(self.matrix):
+        for start, block in row_blocks(self.matrix):
             best = block.argmax(axis=1)
             stop = start + len(block)
             confidence[start:stop] = np.take_along_axis(block, best[:, None], axis=1)[:, 0]
@@ -91,11 +91,11 @@ class ClassRows:
         By hashes of 64 bits; rows of one hash that differ are told apart by their numbers.
         """
         hashes = np.empty(len(self.codes), np.uint64)
-        for start, block in _row_blocks(self.matrix):
+        for start, block in row_blocks(self.matrix):
             hashes[start : start + len(block)] = _hashes(block)
         _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
         group = group.astype(np.int64)
-        for start, block in _row_blocks(self.matrix):
+        for start, block in row_blocks(self.matrix):
             same = (block == self.matrix[first[group[start : start + len(block)]]]).all(axis=1)
             if not same.all():
                 _, first, group = np.unique(self.matrix, axis=0, return_index=True, return_inverse=True)
@@ -139,7 +139,7 @@ def class_rows(y_true: ArrayLike, P: ArrayLike, labels: ArrayLike | None = None)
     >>> rows.top()[1].tolist()
     [False, True]
     """
-    matrix = _matrix(P)
+    matrix = matrix_of(P)
     given = _label_column(y_true)
     n, k = matrix.shape
     if len(given) != n:
@@ -147,10 +147,10 @@ def class_rows(y_true: ArrayLike, P: ArrayLike, labels: ArrayLike | None = None)
     if n == 0:
         raise ValueError("y_true and P must have at least one row; got 0")
     if labels is None:
-        names, codes = tuple(range(k)), _numbered(given, k)
+        names, codes = tuple(range(k)), codes_by_number(given, k)
     else:
-        names, codes = _named(given, _column(labels, "labels"), k)
-    for start, block in _row_blocks(matrix):
+        names, codes = codes_by_name(given, _column(labels, "labels"), k)
+    for start, block in row_blocks(matrix):
         values = _as_doubles(block)
         slack, sums = _slack(matrix.dtype), values.sum(axis=1)
         if not values.min() >= -slack or not values.max() <= 1.0 + slack:
@@ -165,7 +165,7 @@ def class_rows(y_true: ArrayLike, P: ArrayLike, labels: ArrayLike | None = None)
     return ClassRows(codes, matrix, names)
 
 
-def _matrix(P: Any) -> NDArray[Any]:
+def matrix_of(P: Any) -> NDArray[Any]:
     if P is None:
         raise TypeError("P must be a matrix of probabilities; got None")
     if getattr(P, "requires_grad", False) is True:
@@ -189,7 +189,7 @@ def _matrix(P: Any) -> NDArray[Any]:
     return matrix
 
 
-def _row_blocks(matrix: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+def row_blocks(matrix: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
     rows = max(1, _BLOCK // matrix.shape[1])
     for start in range(0, len(matrix), rows):
         yield start, matrix[start : start + rows]
@@ -199,7 +199,7 @@ def _tolerance(dtype: np.dtype[Any]) -> float:
     return _SUM.get(dtype.itemsize, 1e-6) if dtype.kind == "f" else 1e-6
 
 
-def _numbered(given: NDArray[Any], k: int) -> NDArray[np.int64]:
+def codes_by_number(given: NDArray[Any], k: int) -> NDArray[np.int64]:
     """Labels that are columns already."""
     if given.dtype.kind not in "buif":
         raise ValueError(
@@ -217,7 +217,9 @@ def _numbered(given: NDArray[Any], k: int) -> NDArray[np.int64]:
     return given.astype(np.int64)
 
 
-def _named(given: NDArray[Any], names: NDArray[Any], k: int) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+def codes_by_name(
+    given: NDArray[Any], names: NDArray[Any], k: int
+) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
     if len(names) != k:
         raise ValueError(f"labels must name every column of P; got {len(names)} labels for {k} columns")
     if names.dtype.kind == "O":
@@ -255,7 +257,7 @@ def _refuse_label(given: NDArray[Any], known: NDArray[np.bool_], rule: str, reme
 def _refuse_values(matrix: NDArray[Any]) -> NoReturn:
     slack = _slack(matrix.dtype)
     count, first, low, high = 0, None, np.inf, -np.inf
-    for start, block in _row_blocks(matrix):
+    for start, block in row_blocks(matrix):
         values = _as_doubles(block)
         bad = ~((values >= -slack) & (values <= 1.0 + slack))
         count += int(np.count_nonzero(bad))

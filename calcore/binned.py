@@ -34,6 +34,7 @@ from calcore._classes import ClassRows, class_rows
 from calcore.kernels import bin_sums
 from calcore.table import CellTable, ScoreTable, partition
 from calcore.table.bin_counts import Norm
+from calcore.table.given import Given, given, weighted
 from calcore.table.partition import BinSums, Scheme, Strategy
 
 __all__ = [
@@ -139,7 +140,7 @@ def ece(
     """
     scheme = Scheme.checked(n_bins, strategy, edges)
     _validate.choice(norm, "norm", _NORMS)
-    source, weights = _source(y_true, y_prob, sample_weight, pos_label)
+    source, weights = weighted(y_true, y_prob, sample_weight, pos_label)
     sums = partition.sums_of(source, scheme, weights, _validate.threads(n_threads))
     _warn_of_constant(source, sums, "y_prob")
     return _value(sums, norm)
@@ -237,7 +238,7 @@ def debiased_squared_ece(
     -0.08333333333333333
     """
     scheme = Scheme.checked(n_bins, strategy, edges)
-    source, _ = _source(y_true, y_prob, None, pos_label)
+    source = given(y_true, y_prob, pos_label=pos_label)
     sums = partition.sums_of(source, scheme, None, _validate.threads(None))
     _warn_of_constant(source, sums, "y_prob")
     used = sums.rows > 0
@@ -520,6 +521,9 @@ class BinTable:
         for name in ("edges", "counts", "share", "mean_score", "positive_rate"):
             getattr(self, name).flags.writeable = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, name) for name in self.__slots__)
+
     def __len__(self) -> int:
         return len(self.counts)
 
@@ -631,7 +635,7 @@ def calibration_table(
     (array([1, 2]), array([0.25 , 0.875]), array([0., 1.]))
     """
     scheme = Scheme.checked(n_bins, strategy, edges)
-    source, weights = _source(y_true, y_prob, sample_weight, pos_label)
+    source, weights = weighted(y_true, y_prob, sample_weight, pos_label)
     sums = partition.sums_of(source, scheme, weights, _validate.threads(None))
     with np.errstate(invalid="ignore"):
         mean, rate = sums.scores / sums.weight, sums.hits / sums.weight
@@ -689,6 +693,9 @@ class EceCurve:
     def __post_init__(self) -> None:
         for name in ("n_bins", "ece", "n_used", "noise", "hidden", "std"):
             getattr(self, name).flags.writeable = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, name) for name in self.__slots__)
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain numbers, strings and lists, ready for ``json.dumps``."""
@@ -761,7 +768,7 @@ def ece_curve(
     """
     slope = _validate.positive_number(lipschitz, "lipschitz")
     _validate.choice(strategy, "strategy", partition.STRATEGIES)
-    source, _ = _source(y_true, y_prob, None, pos_label)
+    source = given(y_true, y_prob, pos_label=pos_label)
     table = ScoreTable.from_rows(source) if isinstance(source, _validate.Rows) else source
     counts = _bin_counts(bin_counts, table, strategy)
     each = list(_curve_sums(table, [Scheme(int(count), strategy, None) for count in counts]))
@@ -782,16 +789,16 @@ def _bin_counts(
             counts = allowed if len(allowed) else counts
         return counts
     given = _validate.numbers(bin_counts, "bin_counts")
-    checked = [
-        Scheme.checked(int(count) if count == int(count) else count, strategy, None).n_bins for count in given
-    ]
+    with _validate.renamed("n_bins", "bin_counts"):
+        checked = [Scheme.checked(int(n) if n == int(n) else n, strategy, None).n_bins for n in given]
     return np.array(checked, np.int64)
 
 
 def _curve_sums(table: ScoreTable | CellTable, schemes: list[Scheme]) -> Iterator[BinSums]:
     """Sums over the bins of each scheme; of sorted rows from one pass over the union of all bins."""
     if isinstance(table, CellTable):
-        yield from (partition.sums_of(table, scheme) for scheme in schemes)
+        with _validate.renamed("n_bins", "bin_counts"):
+            yield from [partition.sums_of(table, scheme) for scheme in schemes]
         return
     starts = [partition.starts_in(table.keys, scheme) for scheme in schemes]
     every = np.unique(np.concatenate(starts))
@@ -823,25 +830,6 @@ def _trust(sums: BinSums, slope: float) -> tuple[float, float, float]:
     return noise, min(hidden, 1.0), math.sqrt(math.fsum(share**2 * spread))
 
 
-def _source(
-    y_true: Any, y_prob: Any, sample_weight: Any, pos_label: Any
-) -> tuple[partition.Source, NDArray[np.float64] | None]:
-    """Rows or a table, checked, and weights."""
-    if isinstance(y_true, ScoreTable | CellTable):
-        for name, value in (("y_prob", y_prob), ("sample_weight", sample_weight), ("pos_label", pos_label)):
-            if value is not None:
-                raise TypeError(
-                    f"{name} must not be given beside a table, which holds scores and labels already"
-                )
-        if y_true.n == 0:
-            raise ValueError("y_true must hold at least one row; got an empty table")
-        return y_true, None
-    if y_prob is None:
-        raise TypeError("y_prob is missing: pass labels and scores, or one table")
-    rows = _validate.binary(y_true, y_prob, pos_label=pos_label)
-    return rows, None if sample_weight is None else _validate.weights(sample_weight, len(rows))
-
-
 def _value(sums: BinSums, norm: Norm) -> float:
     if norm == "l1":
         return min(sums.absolute, 1.0)
@@ -853,7 +841,7 @@ def _value(sums: BinSums, norm: Norm) -> float:
     return float(gaps.max()) if norm == "max" else math.fsum(gaps) / len(gaps)
 
 
-def _warn_of_constant(source: partition.Source, sums: BinSums, name: str) -> None:
+def _warn_of_constant(source: Given, sums: BinSums, name: str) -> None:
     """Say so if all of several rows have one score: an error of 1 - accuracy may look like a good one."""
     if np.count_nonzero(sums.rows) > 1 or int(sums.rows.sum()) < 2:
         return
@@ -867,7 +855,7 @@ def _warn_of_constant(source: partition.Source, sums: BinSums, name: str) -> Non
         )
 
 
-def _only_score(source: partition.Source) -> float | None:
+def _only_score(source: Given) -> float | None:
     if isinstance(source, _validate.Rows):
         first = source.scores[0]
         return float(first) if bool(np.all(source.scores == first)) else None

@@ -13,7 +13,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit, softmax
 
 from calcore import _validate
-from calcore._classes import _matrix, _named, _numbered, _row_blocks, class_rows
+from calcore._classes import class_rows, codes_by_name, codes_by_number, matrix_of, row_blocks
 from calcore._validate import _column, _label_column
 from calcore.scoring.losses import exponent_of, is_matrix, named
 
@@ -215,7 +215,7 @@ class TemperatureScaling:
         temperature = self._fitted("transform")
         matrix, binary = self._checked(logits)
         result = np.empty(matrix.shape)
-        for start, block in _row_blocks(matrix):
+        for start, block in row_blocks(matrix):
             result[start : start + len(block)] = self._as_logits(block, binary) / temperature
         return result[:, 0] if binary else result
 
@@ -242,7 +242,7 @@ class TemperatureScaling:
         temperature = self._fitted("predict_proba")
         matrix, binary = self._checked(logits)
         result = np.empty(matrix.shape)
-        for start, block in _row_blocks(matrix):
+        for start, block in row_blocks(matrix):
             values = self._as_logits(block, binary)
             if binary:
                 result[start : start + len(block)] = expit(values / temperature)
@@ -293,7 +293,7 @@ class TemperatureScaling:
         """A matrix of checked logits or probabilities, and whether it is the positive class alone."""
         if is_matrix(logits):
             with named("logits"):
-                matrix, binary = _matrix(logits), False
+                matrix, binary = matrix_of(logits), False
                 if len(matrix) == 0:
                     raise ValueError("logits must have at least one row; got 0")
                 if self.input == "probabilities":
@@ -325,7 +325,7 @@ class _Data(NamedTuple):
 
     def blocks(self) -> Iterator[tuple[Floats, Floats, Floats | None]]:
         """Logits less the largest of their row, that of the label, and weights, a block of rows at a time."""
-        for start, block in _row_blocks(self.matrix):
+        for start, block in row_blocks(self.matrix):
             stop = start + len(block)
             values = self.owner._as_logits(block, self.binary)
             if self.binary:
@@ -392,7 +392,8 @@ def _interior(data: _Data, low: float, high: float) -> float:
         return _evaluate(data, math.exp(t))[1]
 
     first = min(max(0.0, ends[0]), ends[1])
-    found = minimize(loss, [first], jac=True, method="L-BFGS-B", bounds=[ends]).x[0]
+    found = float(minimize(loss, [first], jac=True, method="L-BFGS-B", bounds=[ends]).x[0])
+    found = min(ends[1], max(ends[0], found))
     step = 1e-6
     while True:  # the slope has its signs at the bounds at the latest
         left, right = max(found - step, ends[0]), min(found + step, ends[1])
@@ -427,13 +428,13 @@ def _codes(y_true: Any, labels: Any, matrix: NDArray[Any]) -> tuple[tuple[Any, .
     if len(given) != n:
         raise ValueError(f"y_true and logits must have the same number of rows; got {len(given)} and {n}")
     if labels is None:
-        return tuple(range(k)), _numbered(given, k)
-    return _named(given, _column(labels, "labels"), k)
+        return tuple(range(k)), codes_by_number(given, k)
+    return codes_by_name(given, _column(labels, "labels"), k)
 
 
 def _check_logits(matrix: NDArray[Any]) -> None:
     binary = matrix.shape[1] == 1
-    for start, block in _row_blocks(matrix):
+    for start, block in row_blocks(matrix):
         values = block.astype(np.float64)
         bad = ~(np.abs(values) <= _LARGEST)
         if not binary:
@@ -457,7 +458,7 @@ def _refuse_probabilities(matrix: NDArray[Any], binary: bool) -> None:
     """Refuse rows that sum to 1, in [0, 1]: logits of any use do not. One column: warn, as it could be."""
     tolerance = _SUM.get(matrix.dtype.itemsize, 1e-6) if matrix.dtype.kind == "f" else 1e-6
     whole = True
-    for _, block in _row_blocks(matrix):
+    for _, block in row_blocks(matrix):
         values = block.astype(np.float64)
         if values.min() < 0.0 or values.max() > 1.0:
             return

@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from calcore import _validate
-from calcore._classes import ClassRows, _row_blocks, class_rows
+from calcore._classes import ClassRows, class_rows, row_blocks
 from calcore.kernels import binning
 from calcore.kernels import truthful as kernels
 
@@ -657,7 +657,7 @@ def multiclass_lin_ce(
         binner = _Binner(n, n_bins, strategy, rng)
         confidence, _ = rows.top()
         index, used = binner(_block(np.zeros(n, np.bool_), confidence)[1])
-        for start, block in _row_blocks(rows.matrix):
+        for start, block in row_blocks(rows.matrix):
             index[start : start + len(block)] += block.argmax(axis=1) * used
         index, used = _compact(index, k * used)
     else:
@@ -852,7 +852,7 @@ def classwise_brier(y_true: ArrayLike, P: ArrayLike, *, labels: ArrayLike | None
     rows = class_rows(y_true, P, labels)
     n, k = rows.matrix.shape
     parts = []
-    for start, block in _row_blocks(rows.matrix):
+    for start, block in row_blocks(rows.matrix):
         off = np.clip(block.astype(np.float64), 0.0, 1.0)
         off[np.arange(len(block)), rows.codes[start : start + len(block)]] -= 1.0
         parts.append(float(np.sum(off * off)))

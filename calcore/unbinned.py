@@ -20,6 +20,7 @@ from calcore import _validate
 from calcore.kernels import binning, resampling, residuals, sorting
 from calcore.smoothing import PARTS, WINDOWS, Window, mean_error, nadaraya_watson, sorted_rows
 from calcore.table import CellTable, ScoreTable, tabulate
+from calcore.table.given import given
 
 __all__ = ["CalibrationTest", "Ecce", "calibration_test", "ecce", "kernel_ce", "smooth_ece"]
 
@@ -241,13 +242,12 @@ def smooth_ece(
     >>> smooth_ece([0, 1], [0.5, 0.5])
     0.0
     """
-    if isinstance(y_true, ScoreTable | CellTable):
-        return _fixed_point(_residuals(_given(y_true, y_prob, pos_label)))[0]
-    rows = _rows(y_true, y_prob, pos_label, "smooth_ece")
-    table = tabulate(rows)
-    value, error = _fixed_point(_residuals(table))
+    source = given(y_true, y_prob, pos_label=pos_label)
+    if not isinstance(source, _validate.Rows):
+        return _fixed_point(_residuals(source))[0]
+    value, error = _fixed_point(_residuals(tabulate(source)))
     if error > _GRID_ERROR * value:
-        value, _ = _fixed_point(_residuals(ScoreTable.from_rows(rows)))
+        value, _ = _fixed_point(_residuals(ScoreTable.from_rows(source)))
     return value
 
 
@@ -449,10 +449,8 @@ def ecce(
     >>> round(result.scale * 4, 6)  # sqrt(3 * 3/16 + 1/4)
     0.901388
     """
-    if isinstance(y_true, ScoreTable | CellTable):
-        table = _given(y_true, y_prob, pos_label)
-    else:
-        table = ScoreTable.from_rows(_rows(y_true, y_prob, pos_label, "ecce"))
+    source = given(y_true, y_prob, pos_label=pos_label)
+    table = ScoreTable.from_rows(source) if isinstance(source, _validate.Rows) else source
     n = table.n
     if isinstance(table, ScoreTable):
         low, high, variance = map(float, residuals.cumulative_extremes(table.keys))
@@ -627,13 +625,10 @@ def calibration_test(
     bins = _validate.whole_number(n_bins, "n_bins", low=1)
     generator = _validate.generator(rng)
     threads = _validate.threads(n_threads)
-    if isinstance(y_true, CellTable):
+    source = given(y_true, y_prob, pos_label=pos_label)
+    if isinstance(source, CellTable):
         raise TypeError("y_true must hold single rows, which a CellTable does not keep: pass a ScoreTable")
-    if isinstance(y_true, ScoreTable):
-        table = y_true
-        _given(table, y_prob, pos_label)
-    else:
-        table = ScoreTable.from_rows(_rows(y_true, y_prob, pos_label, "calibration_test"))
+    table = ScoreTable.from_rows(source) if isinstance(source, _validate.Rows) else source
 
     scores, counts, positives = table.scores, table.counts, table.positives
     kind = {"ks": resampling.KS, "kuiper": resampling.KUIPER, "ece": resampling.ECE}[statistic]
@@ -674,26 +669,6 @@ def _thresholds(scores: Doubles) -> NDArray[np.uint64]:
 
 
 # --- what they share ---------------------------------------------------------------------------------------
-
-
-def _rows(y_true: ArrayLike, y_prob: ArrayLike | None, pos_label: Any, function: str) -> _validate.Rows:
-    if y_prob is None:
-        raise TypeError(
-            f"y_prob is missing: {function}(y_true, y_prob) takes labels and scores, or one table"
-        )
-    return _validate.binary(y_true, y_prob, pos_label=pos_label)
-
-
-Given = TypeVar("Given", bound=ScoreTable | CellTable)
-
-
-def _given(table: Given, y_prob: object, pos_label: object) -> Given:
-    for name, value in (("y_prob", y_prob), ("pos_label", pos_label)):
-        if value is not None:
-            raise TypeError(f"{name} must not be given beside a table, which holds scores and labels already")
-    if table.n == 0:
-        raise ValueError("y_true must hold at least one row; got an empty table")
-    return table
 
 
 Number = TypeVar("Number", np.float64, np.int64, np.uint64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -153,6 +154,15 @@ def test_given_edges(rows, inner):
             continue
         expected = ece_by_definition(labels, scores, [b for b in bins if b], "l1", w)
         assert ece(labels, scores, edges=edges, sample_weight=w) == pytest.approx(expected, abs=TINY)
+
+
+@pytest.mark.parametrize("unit", [5e-324, 1e-310, 1e-200, 1e200, 1e307])
+def test_weights_of_any_size(unit):
+    labels, scores, weights = [0, 1, 1, 0], [0.5, 0.25, 0.8, 0.9], np.array([1.0, 2.0, 1.0, 4.0])
+    for strategy in STRATEGIES:
+        expected = ece(labels, scores, n_bins=2, strategy=strategy, sample_weight=weights)
+        found = ece(labels, scores, n_bins=2, strategy=strategy, sample_weight=weights * unit)
+        assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_rows_of_weight_0_are_absent():
@@ -322,7 +332,12 @@ def test_a_grid_of_squares_with_edges_of_its_own():
         (lambda: ece([0, 1], [0.2, 0.5], sample_weight=[1]), "sample_weight"),
         (lambda: ece(CellTable()), "y_true must hold at least one row"),
         (lambda: ece(CellTable().update([1], [0.5]), [0.5]), "y_prob must not be given beside a table"),
-        (lambda: ece_curve([0, 1], [0.2, 0.5], [1.5]), "n_bins"),
+        (lambda: ece_curve([0, 1], [0.2, 0.5], [1.5]), "bin_counts"),
+        (lambda: ece_curve([0, 1], [0.2, 0.5], [0]), "bin_counts"),
+        (
+            lambda: ece_curve(CellTable(7).update([0, 1], [0.1, 0.9]), bin_counts=[5, 6]),
+            "bin_counts must divide",
+        ),
         (lambda: ece_curve([0, 1], [0.2, 0.5], []), "bin_counts"),
         (lambda: ece_curve([0, 1], [0.2, 0.5], lipschitz=0), "lipschitz"),
         (lambda: confidence_ece([0, 1], [0.2, 0.5]), "P must"),
@@ -537,6 +552,10 @@ def test_table_says_itself():
     with pytest.raises(ValueError, match="read-only"):
         found.counts[0] = 7
     curve = ece_curve([0, 1, 1], [0.25, 0.75, 1.0])
+    for result in (found, curve):
+        copy = pickle.loads(pickle.dumps(result))
+        assert copy.to_dict() == result.to_dict()
+        assert not copy.n_bins.flags.writeable if result is curve else not copy.counts.flags.writeable
     assert json.loads(json.dumps(curve.to_dict(), allow_nan=False))["n"] == 3
     assert repr(curve).startswith("<EceCurve: ")
 

@@ -887,7 +887,7 @@ class TestMonitor:
         def fail() -> None:
             raise OSError(28, "No space left on device", "standard output")
 
-        monkeypatch.setattr("calcore.cli.commands.flush", fail)
+        monkeypatch.setattr("calcore.cli.commands.monitor.flush", fail)
         ended = run("monitor", "a.parquet", "--state", "state")
         assert (ended.code, ended.err) == (2, "calcore: standard output: No space left on device\n")
         assert not Path("state").exists()
@@ -1004,6 +1004,12 @@ class TestProcess:
             )
             assert done.stdout.startswith(start)
             assert done.stdout.endswith("\n[]\n")
+
+    def test_help_lists_commands_in_this_order(self, run: Run) -> None:
+        """The order is that of imports, which a tool that sorts them would change."""
+        listed = run("--help").out.partition("Commands:\n")[2].partition("\n\n")[0]
+        names = [line.split()[0] for line in listed.splitlines() if line[2] != " "]
+        assert names == ["certify", "compare", "plan", "drift", "monitor", "simulate", "table"]
 
     @pytest.mark.parametrize(
         "words",

@@ -34,6 +34,13 @@ from calcore.scoring import (
 )
 
 U = 2.0**-53
+
+
+def approx(expected: Any, rel: float = 0.0, abs: float = 0.0) -> Any:
+    """`pytest.approx` without an absolute tolerance that nobody asked for."""
+    return pytest.approx(expected, rel=rel, abs=abs)
+
+
 CLOSE: dict[str, Any] = {"rel": 64 * U, "abs": 64 * U}
 """Parts are sums of at most 40 terms in [0, 1], each rounded a few times, by a total that is rounded too."""
 
@@ -116,11 +123,11 @@ def exact_isotonic(y: Sequence[int], s: Sequence[float]) -> dict[float, Fraction
 @given(ROWS)
 def test_scores_equal_their_definitions(rows: list[tuple[int, float]]) -> None:
     y, s = columns(rows)
-    assert brier_score(y, s) == pytest.approx(float(exact_brier(y, s)), rel=64 * U, abs=1e-320)
-    assert log_loss(y, s) == pytest.approx(slow_log(y, s), rel=64 * U, abs=1e-320)
+    assert brier_score(y, s) == approx(float(exact_brier(y, s)), rel=64 * U, abs=1e-320)
+    assert log_loss(y, s) == approx(slow_log(y, s), rel=64 * U, abs=1e-320)
     table = ScoreTable(y, s)
-    assert brier_score(table) == pytest.approx(brier_score(y, s), rel=64 * U, abs=1e-320)
-    assert log_loss(table) == pytest.approx(log_loss(y, s), rel=64 * U, abs=1e-320)
+    assert brier_score(table) == approx(brier_score(y, s), rel=64 * U, abs=1e-320)
+    assert log_loss(table) == approx(log_loss(y, s), rel=64 * U, abs=1e-320)
 
 
 @given(WEIGHTED)
@@ -128,16 +135,16 @@ def test_whole_weights_are_repeated_rows(rows: list[tuple[int, float, int]]) -> 
     y, s, w = columns(rows)
     many_y, many_s = np.repeat(y, w), np.repeat(s, w)
     for score in (brier_score, log_loss):
-        expected = pytest.approx(score(many_y, many_s), rel=64 * U, abs=1e-320)
+        expected = approx(score(many_y, many_s), rel=64 * U, abs=1e-320)
         assert score(y, s, sample_weight=w) == expected
         assert score(y, s, sample_weight=np.array(w) * 2.0**1000) == expected
     if math.isfinite(log_loss(many_y, many_s)):
         for kind in ("brier", "log"):
             ours, theirs = corp(y, s, score=kind, sample_weight=w), corp(many_y, many_s, score=kind)
-            assert ours.score == pytest.approx(theirs.score, **CLOSE)
+            assert ours.score == approx(theirs.score, **CLOSE)
             # the log score of one rate has a slope of its logit, at most ln 75, in that rate
-            assert ours.miscalibration == pytest.approx(theirs.miscalibration, abs=512 * U, rel=64 * U)
-            assert ours.discrimination == pytest.approx(theirs.discrimination, abs=512 * U)
+            assert ours.miscalibration == approx(theirs.miscalibration, abs=512 * U, rel=64 * U)
+            assert ours.discrimination == approx(theirs.discrimination, abs=512 * U)
             assert ours.thresholds.tolist() == theirs.thresholds.tolist()
             assert_allclose(ours.recalibrated, theirs.recalibrated, rtol=8 * U)
     for options in ({"n_bins": 4}, {"n_bins": 4, "strategy": "quantile"}, {"n_bins": None}):
@@ -146,7 +153,7 @@ def test_whole_weights_are_repeated_rows(rows: list[tuple[int, float, int]]) -> 
         for name in ("n", "n_bins", "strategy"):
             assert name == "n" or weighted[name] == repeated[name]
         for name in set(weighted) - {"n", "n_bins", "strategy"}:
-            assert weighted[name] == pytest.approx(repeated[name], **CLOSE), name
+            assert weighted[name] == approx(repeated[name], **CLOSE), name
 
 
 @given(st.integers(2, 5).flatmap(lambda k: st.lists(st.lists(st.integers(0, 9), min_size=k, max_size=k))))
@@ -158,15 +165,15 @@ def test_matrices_equal_their_definitions(numerators: list[list[int]]) -> None:
     squares = [
         sum((Fraction(p) - (j == c)) ** 2 for j, p in enumerate(row)) for c, row in zip(y, P, strict=True)
     ]
-    assert brier_score(y, P) == pytest.approx(float(sum(squares) / len(y)), rel=64 * U)
+    assert brier_score(y, P) == approx(float(sum(squares) / len(y)), rel=64 * U)
     lost = [row[c] for c, row in zip(y, P, strict=True)]
     expected = math.inf if 0.0 in lost else -math.fsum(map(math.log, lost)) / len(y)
-    assert log_loss(y, P) == pytest.approx(expected, rel=64 * U)
+    assert log_loss(y, P) == approx(expected, rel=64 * U)
     w = [i % 3 for i in range(len(P))]
     if any(w):
         kept = [i for i in range(len(P)) for _ in range(w[i])]
         for score in (brier_score, log_loss):
-            assert score(y, P, sample_weight=w) == pytest.approx(
+            assert score(y, P, sample_weight=w) == approx(
                 score([y[i] for i in kept], [P[i] for i in kept]), rel=64 * U
             )
 
@@ -175,7 +182,7 @@ def test_forms_of_two_classes() -> None:
     y, s = [0, 1, 1, 0], np.array([0.125, 0.5, 0.75, 0.625])
     P = np.column_stack([1.0 - s, s])
     assert brier_score(y, P) == 2.0 * brier_score(y, s)
-    assert log_loss(y, P) == pytest.approx(log_loss(y, s), rel=8 * U)
+    assert log_loss(y, P) == approx(log_loss(y, s), rel=8 * U)
     assert log_loss(["b", "a", "a", "b"], P, labels=["b", "a"]) == log_loss(y, P)
     assert brier_score(y, s[:, None].T[0]) == brier_score(y, s)
 
@@ -198,18 +205,16 @@ def test_infinite_log_loss_is_never_nan() -> None:
     assert log_loss(ScoreTable([1, 0], [0.0, 0.5])) == math.inf
     assert log_loss([0, 1], [[0.0, 1.0], [0.0, 1.0]]) == math.inf
     assert log_loss([0, 1], [[0.0, 1.0], [0.0, 1.0]], sample_weight=[0, 1]) == 0.0
-    assert log_loss([0] * 3, [1e-20] * 3) == pytest.approx(1e-20, rel=8 * U)
+    assert log_loss([0] * 3, [1e-20] * 3) == approx(1e-20, rel=8 * U)
     assert log_loss([0, 1], np.float32([0.0, 1.0])) == 0.0
     assert log_loss([1], np.float32([[0.0, 1.0000001]])) == 0.0
 
 
 def test_published_cases() -> None:
     assert [brier_score([k] * 3, [1, 1, 1]) for k in (1, 0)] == [0.0, 1.0]
-    assert brier_score([-1, 1, 1, -1], [0.1, 0.9, 0.6, 0.4]) == pytest.approx(0.085, rel=8 * U)
-    assert brier_score(["pos", "neg", "neg"], [0.2, 0.7, 0.9], pos_label="neg") == pytest.approx(
-        0.14 / 3, rel=8 * U
-    )
-    assert brier_score([1], [[0.2, 0.5, 0.3]]) == pytest.approx(0.38, rel=8 * U)
+    assert brier_score([-1, 1, 1, -1], [0.1, 0.9, 0.6, 0.4]) == approx(0.085, rel=8 * U)
+    assert brier_score(["pos", "neg", "neg"], [0.2, 0.7, 0.9], pos_label="neg") == approx(0.14 / 3, rel=8 * U)
+    assert brier_score([1], [[0.2, 0.5, 0.3]]) == approx(0.38, rel=8 * U)
     assert brier_score(np.zeros(5000, int), np.full(5000, 0.1, np.float16)) == float(np.float16(0.1)) ** 2
 
 
@@ -221,17 +226,15 @@ def test_equal_to_scikit_learn(n: int) -> None:
     y[:2] = 0, 1
     w = rng.random(n)
     # 64 units: both add up n numbers pairwise, with an error of log2(n) units at most each
-    assert brier_score(y, s) == pytest.approx(brier_score_loss(y, s), rel=64 * U)
-    assert brier_score(y, s, sample_weight=w) == pytest.approx(
-        brier_score_loss(y, s, sample_weight=w), rel=1e-12
-    )
-    assert log_loss(y, s) == pytest.approx(sklearn_log_loss(y, s), rel=64 * U)
-    assert auroc(y, s) == pytest.approx(roc_auc_score(y, s), rel=n * U)
+    assert brier_score(y, s) == approx(brier_score_loss(y, s), rel=64 * U)
+    assert brier_score(y, s, sample_weight=w) == approx(brier_score_loss(y, s, sample_weight=w), rel=1e-12)
+    assert log_loss(y, s) == approx(sklearn_log_loss(y, s), rel=64 * U)
+    assert auroc(y, s) == approx(roc_auc_score(y, s), rel=n * U)
     P = rng.dirichlet(np.ones(5), n)
     c = rng.integers(0, 5, n)
     c[:5] = range(5)
-    assert brier_score(c, P) == pytest.approx(brier_score_loss(c, P, scale_by_half=False), rel=64 * U)
-    assert log_loss(c, P) == pytest.approx(sklearn_log_loss(c, P), rel=1e-12)
+    assert brier_score(c, P) == approx(brier_score_loss(c, P, scale_by_half=False), rel=64 * U)
+    assert log_loss(c, P) == approx(sklearn_log_loss(c, P), rel=1e-12)
 
 
 def test_blocks_and_order_do_not_matter() -> None:
@@ -240,10 +243,10 @@ def test_blocks_and_order_do_not_matter() -> None:
     y = rng.random(40_000) < s
     order = rng.permutation(40_000)
     for score in (brier_score, log_loss):
-        assert score(y, s) == pytest.approx(score(y[order], s[order]), rel=64 * U)
+        assert score(y, s) == approx(score(y[order], s[order]), rel=64 * U)
         halves = [score(y[part], s[part]) for part in (slice(0, 13_000), slice(13_000, None))]
-        assert score(y, s) == pytest.approx((13 * halves[0] + 27 * halves[1]) / 40, rel=64 * U)
-        assert score(y, s) == pytest.approx(score(~y, 1.0 - s), rel=1e-12)
+        assert score(y, s) == approx((13 * halves[0] + 27 * halves[1]) / 40, rel=64 * U)
+        assert score(y, s) == approx(score(~y, 1.0 - s), rel=1e-12)
 
 
 def test_cell_table() -> None:
@@ -268,7 +271,7 @@ def test_likelihoods() -> None:
     kernels.likelihoods(y, s, given_, rest)
     for i in range(len(s)):
         expected = math.log(s[i]) if y[i] else math.log1p(-s[i])
-        assert math.log(given_[i]) + rest[i] == pytest.approx(expected, rel=4 * U), (y[i], s[i])
+        assert math.log(given_[i]) + rest[i] == approx(expected, rel=4 * U), (y[i], s[i])
     s, y = 1.0 - np.arange(2.0), np.array([0, 1], np.uint8)
     s.flags.writeable = y.flags.writeable = False
     kernels.likelihoods(y, s, given_, rest)
@@ -408,12 +411,12 @@ def test_parts_equal_exact_arithmetic(
         result.within_bin_covariance,
     )
     for mine, exact in zip(ours, parts, strict=True):
-        assert mine == pytest.approx(float(exact), **CLOSE)
+        assert mine == approx(float(exact), **CLOSE)
     assert result.n_bins == len(set(bins))
     assert result.n == len(y)
     total = result.reliability - result.generalized_resolution + result.uncertainty
-    assert total == pytest.approx(result.brier, **CLOSE)
-    assert result.brier == pytest.approx(float(exact_brier(y, s)), **CLOSE)
+    assert total == approx(result.brier, **CLOSE)
+    assert result.brier == approx(float(exact_brier(y, s)), **CLOSE)
     if n_bins is None:
         assert ours[3:] == (0.0, 0.0)
         assert result.strategy == "scores"
@@ -432,7 +435,7 @@ def test_reliability_is_the_squared_l2_error(rows: list[tuple[int, float]], stra
         result = brier_decomposition(y, s, n_bins=n_bins, strategy=strategy)
         if len(set(s)) > 1 or len(s) == 1:  # else ece warns that all scores are equal
             squared = ece(y, s, n_bins=n_bins, strategy=strategy, norm="l2") ** 2
-            assert squared == pytest.approx(result.reliability, **CLOSE)
+            assert squared == approx(result.reliability, **CLOSE)
             assert squared <= finest.reliability + slack
         assert result.reliability <= finest.reliability + slack <= finest.brier + 2 * slack
     coarse, fine = (brier_decomposition(y, s, n_bins=n) for n in (5, 10))
@@ -461,12 +464,12 @@ def test_corp_equals_the_max_min_formula(rows: list[tuple[int, float]]) -> None:
     best = sum(((fitted[p] - c) ** 2 for c, p in rows), Fraction(0)) / len(y)
     rate = Fraction(sum(y), len(y))
     result = corp(y, s)
-    assert result.miscalibration == pytest.approx(float(exact_brier(y, s) - best), **CLOSE)
-    assert result.discrimination == pytest.approx(float(rate * (1 - rate) - best), **CLOSE)
-    assert result.uncertainty == pytest.approx(float(rate * (1 - rate)), **CLOSE)
+    assert result.miscalibration == approx(float(exact_brier(y, s) - best), **CLOSE)
+    assert result.discrimination == approx(float(rate * (1 - rate) - best), **CLOSE)
+    assert result.uncertainty == approx(float(rate * (1 - rate)), **CLOSE)
     for p, value in fitted.items():  # interpolation rounds three times
         at = np.interp(p, result.thresholds, result.recalibrated)
-        assert at == pytest.approx(float(value), rel=8 * U, abs=8 * U)
+        assert at == approx(float(value), rel=8 * U, abs=8 * U)
     assert np.all(np.diff(result.thresholds) > 0.0)
     assert np.all(np.diff(result.recalibrated) >= 0.0)
     curve = result.recalibrated
@@ -474,7 +477,7 @@ def test_corp_equals_the_max_min_formula(rows: list[tuple[int, float]]) -> None:
 
     logs = corp(y, s, score="log")
     recalibrated = [float(fitted[p]) for p in s]
-    assert log_loss(y, recalibrated) == pytest.approx(
+    assert log_loss(y, recalibrated) == approx(
         logs.uncertainty - logs.discrimination, abs=512 * U, rel=64 * U
     )
     assert logs.score == log_loss(ScoreTable(y, s))
@@ -488,7 +491,7 @@ def test_corp_adds_up(rows: list[tuple[int, float]], kind: Any) -> None:
     parts = (result.miscalibration, result.discrimination, result.uncertainty)
     assert min(parts) >= 0.0
     assert math.isfinite(result.discrimination + result.uncertainty)
-    assert parts[0] - parts[1] + parts[2] == pytest.approx(result.score, abs=512 * U, rel=64 * U)
+    assert parts[0] - parts[1] + parts[2] == approx(result.score, abs=512 * U, rel=64 * U)
     assert not result.thresholds.flags.writeable
     assert not result.recalibrated.flags.writeable
     plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
@@ -504,7 +507,7 @@ def test_corp_adds_up(rows: list[tuple[int, float]], kind: Any) -> None:
 def test_corp_of_infinite_scores() -> None:
     result = corp([1, 0, 1, 0], [0.0, 0.5, 0.75, 0.25], score="log")
     assert result.score == result.miscalibration == math.inf
-    assert result.uncertainty == pytest.approx(math.log(2), rel=8 * U)
+    assert result.uncertainty == approx(math.log(2), rel=8 * U)
     assert repr(result).startswith("CorpDecomposition(log=inf, miscalibration=inf")
 
 
@@ -536,24 +539,25 @@ def test_closed_forms() -> None:
     error = math.sqrt(1 / 7 + 1 / 13 + 1 / 21 + 1 / 9) / (x[1] - x[0])
     z = norm.ppf(0.95)
     # Newton stops when its last step is 1e-8 of a standard error; the one after that is its square
-    assert result.slope == pytest.approx(slope, rel=1e-13)
-    assert result.slope_interval.lower == pytest.approx(slope - z * error, rel=1e-12)
-    assert result.slope_interval.upper == pytest.approx(slope + z * error, rel=1e-12)
+    assert result.slope == approx(slope, rel=1e-13)
+    assert result.slope_interval.lower == approx(slope - z * error, rel=1e-12)
+    assert result.slope_interval.upper == approx(slope + z * error, rel=1e-12)
     assert result.smoother == "logistic, linear in the logit"
-    assert result.ici == pytest.approx((20 * 0.15 + 30 * 0.0) / 50, abs=1e-12)
+    assert result.ici == approx((20 * 0.15 + 30 * 0.0) / 50, abs=1e-12)
+    assert (result.e50, result.e90) == approx((0.0, 0.15), abs=1e-12)
     assert (result.n, result.n_positive, result.delta) == (50, 28, 0.1)
     expected = 20 * 0.2 + 30 * 0.7
-    assert result.observed_expected == pytest.approx(28 / expected, rel=8 * U)
+    assert result.observed_expected == approx(28 / expected, rel=8 * U)
     ratio = result.observed_expected_interval
-    assert ratio.lower == pytest.approx(chi2.ppf(0.05, 56) / 2 / expected, rel=1e-10)
-    assert ratio.upper == pytest.approx(chi2.ppf(0.95, 58) / 2 / expected, rel=1e-10)
+    assert ratio.lower == approx(chi2.ppf(0.05, 56) / 2 / expected, rel=1e-10)
+    assert ratio.upper == approx(chi2.ppf(0.95, 58) / 2 / expected, rel=1e-10)
 
     one = clinical_calibration(*repeated([(0.2, 7, 13)]), delta=0.1)
     center, error = logit(7 / 20) - logit(0.2), math.sqrt(1 / 7 + 1 / 13)
-    assert one.intercept == pytest.approx(center, rel=1e-12)
-    assert one.intercept_interval.lower == pytest.approx(center - z * error, rel=1e-12)
-    assert one.intercept_interval.upper == pytest.approx(center + z * error, rel=1e-12)
-    assert (one.ici, one.e50, one.e90) == pytest.approx((0.15, 0.15, 0.15), rel=1e-12)
+    assert one.intercept == approx(center, rel=1e-12)
+    assert one.intercept_interval.lower == approx(center - z * error, rel=1e-12)
+    assert one.intercept_interval.upper == approx(center + z * error, rel=1e-12)
+    assert (one.ici, one.e50, one.e90) == approx((0.15, 0.15, 0.15), rel=1e-12)
     assert one.smoother == "rate of all rows"
 
 
@@ -563,20 +567,20 @@ def test_equal_to_logistic_regression() -> None:
     y = rng.random(2000) < expit(0.3 + 0.7 * logit(s))
     result = clinical_calibration(y, s)
     model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10).fit(logit(s)[:, None], y)
-    assert result.slope == pytest.approx(model.coef_[0, 0], rel=1e-7)
+    assert result.slope == approx(model.coef_[0, 0], rel=1e-7)
     knots = logit(result.knots)
     assert_allclose(knots, np.quantile(logit(s), [0.05, 0.275, 0.5, 0.725, 0.95]), rtol=1e-12)
     design = np.array([[x, *harrell(x, knots)] for x in logit(s)])
     model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10).fit(design, y)
     off = np.abs(model.predict_proba(design)[:, 1] - s)
-    assert result.ici == pytest.approx(off.mean(), rel=1e-6)
-    assert result.e50 == pytest.approx(np.quantile(off, 0.5), rel=1e-6)
-    assert result.e90 == pytest.approx(np.quantile(off, 0.9), rel=1e-6)
+    assert result.ici == approx(off.mean(), rel=1e-6)
+    assert result.e50 == approx(np.quantile(off, 0.5), rel=1e-6)
+    assert result.e90 == approx(np.quantile(off, 0.9), rel=1e-6)
     assert result.smoother == "logistic, restricted cubic spline of the logit, 5 knots"
 
 
 def harrell(x: float, t: Sequence[float]) -> list[float]:
-    """Equation 2.25 of Regression Modeling Strategies, divided by (t_k - t_1)^2."""
+    """The basis of Regression Modeling Strategies, section 2.4, divided by (t_k - t_1)^2."""
 
     def cube(u: float) -> float:
         return max(u, 0.0) ** 3
@@ -598,8 +602,8 @@ def test_saturated_spline_is_the_rates() -> None:
     cells = [(0.1, 5, 15), (0.4, 6, 14), (0.8, 19, 1)]
     result = clinical_calibration(*repeated(cells), n_knots=3)
     off = [0.15, 0.1, 0.15]
-    assert result.ici == pytest.approx(sum(off) / 3, rel=1e-9)
-    assert (result.e50, result.e90) == pytest.approx((0.15, 0.15), rel=1e-9)
+    assert result.ici == approx(sum(off) / 3, rel=1e-9)
+    assert (result.e50, result.e90) == approx((0.15, 0.15), rel=1e-9)
     assert_allclose(result.knots, [0.1, 0.4, 0.8], rtol=1e-12)
     assert clinical_calibration(*repeated(cells)).to_dict() == result.to_dict()  # three scores, three knots
 
@@ -689,18 +693,18 @@ def test_metamorphic() -> None:
     assert clinical_calibration(y[order], s[order]).to_dict() == result.to_dict()
     assert clinical_calibration(ScoreTable(y, s)).to_dict() == result.to_dict()
     mirrored = clinical_calibration(~y, 1.0 - s)
-    assert mirrored.slope == pytest.approx(result.slope, rel=1e-10)
-    assert mirrored.intercept == pytest.approx(-result.intercept, rel=1e-10)
-    assert mirrored.ici == pytest.approx(result.ici, rel=1e-8)
+    assert mirrored.slope == approx(result.slope, rel=1e-10)
+    assert mirrored.intercept == approx(-result.intercept, rel=1e-10)
+    assert mirrored.ici == approx(result.ici, rel=1e-8)
     shifted = clinical_calibration(y, expit(logit(s) + 1.0))
-    assert shifted.intercept == pytest.approx(result.intercept - 1.0, rel=1e-10)
-    assert shifted.slope == pytest.approx(result.slope, rel=1e-10)
+    assert shifted.intercept == approx(result.intercept - 1.0, rel=1e-10)
+    assert shifted.slope == approx(result.slope, rel=1e-10)
     doubled = clinical_calibration(y, expit(2.0 * logit(s)))
-    assert doubled.slope == pytest.approx(result.slope / 2.0, rel=1e-10)
+    assert doubled.slope == approx(result.slope / 2.0, rel=1e-10)
     twice = clinical_calibration(np.tile(y, 4), np.tile(s, 4))
     width = twice.slope_interval.upper - twice.slope_interval.lower
     whole = result.slope_interval.upper - result.slope_interval.lower
-    assert width == pytest.approx(whole / 2.0, rel=1e-9)
+    assert width == approx(whole / 2.0, rel=1e-9)
 
 
 @pytest.mark.slow
@@ -733,5 +737,5 @@ def test_large() -> None:
     y, s = np.array([0, 1, 1]), np.array([0.25, 0.5, 0.75], np.float32)
     many = [np.tile(column, 2**21) for column in (y, s)]
     for score in (brier_score, log_loss):
-        assert score(*many) == pytest.approx(score(y, s), rel=64 * U)
-    assert corp(*many).miscalibration == pytest.approx(corp(y, s).miscalibration, rel=64 * U)
+        assert score(*many) == approx(score(y, s), rel=64 * U)
+    assert corp(*many).miscalibration == approx(corp(y, s).miscalibration, rel=64 * U)

@@ -710,6 +710,9 @@ def test_refused_rows(function: Any, y: list[int], s: list[float], message: str)
         function(y, s)
 
 
+CELLS = CellTable().update([0, 1], [0.2, 0.7])
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -720,7 +723,7 @@ def test_refused_rows(function: Any, y: list[int], s: list[float], message: str)
             ValueError,
             r"^sample_weight must be finite and >= 0",
         ),
-        (lambda: smooth_ece([0, 1]), TypeError, r"^y_prob is missing: smooth_ece\(y_true, y_prob\)"),
+        (lambda: smooth_ece([0, 1]), TypeError, r"^y_prob is missing"),
         (
             lambda: smooth_ece(CellTable()),
             ValueError,
@@ -729,7 +732,7 @@ def test_refused_rows(function: Any, y: list[int], s: list[float], message: str)
         (lambda: ecce(CellTable()), ValueError, r"^y_true must hold at least one row; got an empty table$"),
         (lambda: ecce(ScoreTable([0], [0.2]), [0.2]), TypeError, r"^y_prob must not be given beside a table"),
         (lambda: smooth_ece(ScoreTable([0], [0.2]), pos_label=1), TypeError, r"^pos_label must not be given"),
-        (lambda: calibration_test(CellTable()), TypeError, r"^y_true must hold single rows"),  # type: ignore[arg-type]
+        (lambda: calibration_test(CELLS), TypeError, r"^y_true must hold single rows"),  # type: ignore[arg-type]
         (lambda: calibration_test(ScoreTable([0], [0.2]), [0.2]), TypeError, r"^y_prob must not be given"),
         (
             lambda: calibration_test([0], [0.2], statistic="ace"),

@@ -22,6 +22,7 @@ from calcore.certificates.total_variation import tv_upper
 from calcore.certificates.windows import nw_folds_upper, nw_upper
 from calcore.results import Certificate
 from calcore.table import CellTable, ScoreTable, tabulate
+from calcore.table.given import given
 
 __all__ = ["ROW_METHODS", "certify"]
 
@@ -282,28 +283,19 @@ def _table(
     generator: np.random.Generator,
     every_row: bool,
 ) -> tuple[Table, int]:
-    if isinstance(y_true, ScoreTable | CellTable):
-        for name, value in (("y_prob", y_prob), ("groups", groups), ("pos_label", pos_label)):
-            if value is not None:
-                raise TypeError(
-                    f"{name} must not be given beside a table, which holds scores and labels already"
-                )
-        if y_true.n == 0:
-            raise ValueError("y_true must hold at least one row; got an empty table")
-        if every_row and isinstance(y_true, CellTable):
+    source = given(y_true, y_prob, groups=groups, pos_label=pos_label)
+    if not isinstance(source, _validate.Rows):
+        if every_row and isinstance(source, CellTable):
             raise ValueError(
                 "y_true must hold single rows for this method, and a CellTable does not keep them: "
                 "pass arrays or a ScoreTable, or use method='auto'"
             )
-        return y_true, 0
-    if y_prob is None:
-        raise TypeError("y_prob is missing: certify(y_true, y_prob) takes labels and scores, or one table")
-    rows = _validate.binary(y_true, y_prob, pos_label=pos_label)
+        return source, 0
     made = ScoreTable.from_rows if every_row else tabulate
     if groups is None:
-        return made(rows), 0
-    kept = _validate.group_rows(groups, len(rows), generator)
-    return made(rows.take(kept)), len(rows) - kept.size
+        return made(source), 0
+    kept = _validate.group_rows(groups, len(source), generator)
+    return made(source.take(kept)), len(source) - kept.size
 
 
 def _named(

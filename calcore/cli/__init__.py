@@ -1,7 +1,7 @@
 """The command `calcore`.
 
 Exit codes: 0 done; 1 a gate failed, or a monitor has raised its alarm; 2 the input or the command line is
-at fault; 3 calcore is; 130 interrupted. What each command does is in `calcore.cli.commands`, which needs
+at fault; 3 calcore is; 130 interrupted. Each command is a module of `calcore.cli.commands`, which needs
 typer, rich and pyarrow: the extra ``cli``.
 """
 

@@ -13,6 +13,7 @@ from calcore import _validate
 from calcore.kernels import binning, bootstrap
 from calcore.scoring import brier_score, log_loss
 from calcore.table import ScoreTable, partition
+from calcore.table.given import Given
 from calcore.table.partition import Scheme, Strategy
 from calcore.truthful import binary_lin_ce, rank_bins
 
@@ -158,7 +159,7 @@ class Model(NamedTuple):
         with _validate.renamed("y_prob", f"models[{name!r}]"):
             labels, scores, _ = rows.block(0, len(rows))
         checked = _validate.binary(labels, scores)
-        source: partition.Source = checked
+        source: Given = checked
         if strategy != "uniform" and any(metric.kind == "ece" for metric in metrics):
             source = ScoreTable.from_rows(checked)
         estimates, cells = [], Cells.one(len(labels))

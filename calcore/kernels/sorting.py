@@ -49,7 +49,7 @@ def distinct_starts(keys: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
 
 
 @jit
-def _first_from(keys: NDArray[np.int64], key: int, low: int, high: int) -> int:
+def _first_from(keys: NDArray[np.int64], key: Any, low: int, high: int) -> int:
     """First place in low..high, where `keys` ascends, of a key that is `key` or more; else `high`."""
     while low < high:
         middle = (low + high) // 2

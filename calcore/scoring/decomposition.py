@@ -12,9 +12,9 @@ from scipy.optimize import isotonic_regression
 from scipy.special import entr, rel_entr
 
 from calcore import _validate
-from calcore.binned import _source
 from calcore.scoring.losses import exponent_of, sum_of_losses
 from calcore.table import CellTable, ScoreTable, partition
+from calcore.table.given import weighted
 from calcore.table.partition import Scheme, Strategy
 
 Floats = NDArray[np.float64]
@@ -289,7 +289,7 @@ def corp(
 
     References
     ----------
-    Dimitriadis, Gneiting & Jordan, PNAS 118 (2021), arXiv 2008.03033: equations 4 to 6 and theorem 1.
+    Dimitriadis, Gneiting & Jordan, PNAS 118 (2021), arXiv 2008.03033, for the decomposition.
 
     Examples
     --------
@@ -350,7 +350,7 @@ def pooled(
     y_true: Any, y_prob: Any, sample_weight: Any, pos_label: Any
 ) -> tuple[Pool, ScoreTable | _validate.Rows, Floats | None]:
     """Columns or a table, checked and pooled by score; and what they came from, with weights, if any."""
-    source, weights = _source(y_true, y_prob, sample_weight, pos_label)
+    source, weights = weighted(y_true, y_prob, sample_weight, pos_label)
     if isinstance(source, CellTable):
         raise TypeError(
             "y_true must keep every score for this, which a CellTable does not; pass both columns, or a "

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calcore import _validate
-from calcore._classes import ClassRows, _row_blocks, class_rows
-from calcore.binned import _source
+from calcore._classes import ClassRows, class_rows, row_blocks
 from calcore.kernels import scoring as kernels
 from calcore.table import CellTable, ScoreTable
+from calcore.table.given import given, weighted
 
 Floats = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ def brier_score(
     """
     if isinstance(y_true, CellTable) and y_prob is None and sample_weight is None and pos_label is None:
         _labels_need_a_matrix(labels)
-        table, _ = _source(y_true, None, None, None)
+        table = given(y_true, None)
         assert isinstance(table, CellTable)
         return min(table.sum_squared_error / table.n, 1.0)
     return _mean_loss(y_true, y_prob, sample_weight, pos_label, labels, _Brier)
@@ -220,7 +220,7 @@ def _mean_loss(
         mass = None if sample_weight is None else _validate.weights(sample_weight, len(classes.codes))
         return _mean(_class_losses(classes, loss), mass)
     _labels_need_a_matrix(labels)
-    source, mass = _source(y_true, y_prob, sample_weight, pos_label)
+    source, mass = weighted(y_true, y_prob, sample_weight, pos_label)
     if isinstance(source, ScoreTable):
         misses = source.counts - source.positives
         return _pooled_sum(loss, source.scores, source.positives, misses) / source.n
@@ -243,7 +243,7 @@ def _binary_losses(
 
 
 def _class_losses(rows: ClassRows, loss: Loss) -> Iterator[tuple[int, Floats]]:
-    for start, block in _row_blocks(rows.matrix):
+    for start, block in row_blocks(rows.matrix):
         values = np.clip(block.astype(np.float64), 0.0, 1.0)
         with np.errstate(divide="ignore"):
             losses = loss.classes(rows.codes[start : start + len(block)], values)

@@ -14,6 +14,7 @@ from calcore.kernels import bin_sums, sorting
 from calcore.table import grids
 from calcore.table.base import BLOCK
 from calcore.table.cell_table import CellTable
+from calcore.table.given import Given
 from calcore.table.score_table import ScoreTable
 
 Strategy = Literal["uniform", "quantile", "min_count"]
@@ -23,7 +24,6 @@ _MAX_BINS = 2**24
 _THREADED_ROWS = 500_000
 _PARTS = 4
 
-Source = _validate.Rows | ScoreTable | CellTable
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -73,7 +73,7 @@ class BinSums(NamedTuple):
     """Sum of abs(`excess`), by `total`."""
 
 
-def sums_of(source: Source, scheme: Scheme, weights: Floats | None = None, threads: int = 1) -> BinSums:
+def sums_of(source: Given, scheme: Scheme, weights: Floats | None = None, threads: int = 1) -> BinSums:
     """Sums over the bins of a scheme.
 
     Sums of rows and of a ScoreTable are those of scores rounded to 2^-57, apart from a last rounding; the
@@ -188,9 +188,12 @@ def _guide(scheme: Scheme, edges: Floats) -> NDArray[np.uint32]:
 
 
 def _scale(weights: Floats) -> float:
-    """A power of two that keeps sums of huge weights finite; else 1, so that whole numbers stay whole."""
+    """A power of two that keeps sums of huge weights finite, and products with tiny ones; else 1.
+
+    A power of two leaves the ratios of weights as they are, and whole weights of usual size stay whole.
+    """
     most = float(weights.max())
-    return 2.0**-600 if most > 2.0**900 else 1.0
+    return 2.0**-600 if most > 2.0**900 else 2.0**600 if most < 2.0**-300 else 1.0
 
 
 def _of_cells(table: CellTable, scheme: Scheme) -> BinSums:

@@ -12,7 +12,8 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
 `certify` takes in place of both columns.
 
 * Several classes: `certify_top_label`, `certify_classwise`. Segments: `certify_groups`. Two models:
-  `compare`.
+  `certify_difference`.
+* Two or more models, by resampling: `compare`, which says what can be told apart.
 * Proper scores: `brier_score`, `log_loss`; what they are made of: `brier_decomposition`, `corp`. Numbers of
   clinical papers: `clinical_calibration`. Repair: `TemperatureScaling`.
 * Errors over bins: `ece`, `mce`, `debiased_ece`, `debiased_squared_ece`, `ece_curve`, `calibration_table`; of
@@ -30,9 +31,10 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
   `uniform_bins`, `quantile_bins`, `BinCounts`.
 * Smoothing: `tv_denoise`, `tv_gap`, `nadaraya_watson`, `kernel_ce_curve`. Randomised scores: `perturb`,
   `auroc`, `auroc_loss`.
-* What comes out: `Certificate`, `CertificateSet`, `Comparison`, `Optimality`, `AurocLoss`, `BinTable`,
-  `EceCurve`, `RankingVerdict`, `Ecce`, `CalibrationTest`, `BlackwellComparison`, `DominanceChain`,
-  `RankingAgreement`, `BrierDecomposition`, `CorpDecomposition`, `ClinicalCalibration`.
+* What comes out: `Certificate`, `CertificateSet`, `CertifiedDifference`, `Optimality`, `AurocLoss`,
+  `BinTable`, `EceCurve`, `ModelComparison`, `RankingVerdict`, `Ecce`, `CalibrationTest`,
+  `BlackwellComparison`, `DominanceChain`, `RankingAgreement`, `BrierDecomposition`, `CorpDecomposition`,
+  `ClinicalCalibration`.
 
 The proofs that the docstrings cite are in `THEORY.md` beside this file. The flow, each step importing only
 the ones before it::
@@ -70,10 +72,12 @@ if TYPE_CHECKING:
     from calcore.bounds import kl_lower as kl_lower
     from calcore.bounds import kl_upper as kl_upper
     from calcore.certificates import certify as certify
-    from calcore.certificates.comparison import compare as compare
+    from calcore.certificates.difference import certify_difference as certify_difference
     from calcore.certificates.groups import certify_groups as certify_groups
     from calcore.certificates.multiclass import certify_classwise as certify_classwise
     from calcore.certificates.multiclass import certify_top_label as certify_top_label
+    from calcore.comparison import ModelComparison as ModelComparison
+    from calcore.comparison import compare as compare
     from calcore.dominance import BlackwellComparison as BlackwellComparison
     from calcore.dominance import DominanceChain as DominanceChain
     from calcore.dominance import RankingAgreement as RankingAgreement
@@ -91,7 +95,7 @@ if TYPE_CHECKING:
     from calcore.recalibration import TemperatureScaling as TemperatureScaling
     from calcore.results import Certificate as Certificate
     from calcore.results import CertificateSet as CertificateSet
-    from calcore.results import Comparison as Comparison
+    from calcore.results import CertifiedDifference as CertifiedDifference
     from calcore.scoring import BrierDecomposition as BrierDecomposition
     from calcore.scoring import ClinicalCalibration as ClinicalCalibration
     from calcore.scoring import CorpDecomposition as CorpDecomposition
@@ -143,12 +147,13 @@ _HOME = {
     "CellTable": "calcore.table",
     "Certificate": "calcore.results",
     "CertificateSet": "calcore.results",
+    "CertifiedDifference": "calcore.results",
     "ClinicalCalibration": "calcore.scoring",
-    "Comparison": "calcore.results",
     "CorpDecomposition": "calcore.scoring",
     "DominanceChain": "calcore.dominance",
     "Ecce": "calcore.unbinned",
     "EceCurve": "calcore.binned",
+    "ModelComparison": "calcore.comparison",
     "Optimality": "calcore.total_variation",
     "RankingAgreement": "calcore.dominance",
     "RankingVerdict": "calcore.truthful",
@@ -166,6 +171,7 @@ _HOME = {
     "calibration_test": "calcore.unbinned",
     "certify": "calcore.certificates",
     "certify_classwise": "calcore.certificates.multiclass",
+    "certify_difference": "calcore.certificates.difference",
     "certify_groups": "calcore.certificates.groups",
     "certify_top_label": "calcore.certificates.multiclass",
     "classwise_brier": "calcore.truthful",
@@ -173,7 +179,7 @@ _HOME = {
     "classwise_lin_ce": "calcore.truthful",
     "classwise_lin_ece": "calcore.truthful",
     "clinical_calibration": "calcore.scoring",
-    "compare": "calcore.certificates.comparison",
+    "compare": "calcore.comparison",
     "conf_ce": "calcore.truthful",
     "conf_ece": "calcore.truthful",
     "confidence_ece": "calcore.binned",
@@ -225,12 +231,13 @@ __all__ = [
     "CellTable",
     "Certificate",
     "CertificateSet",
+    "CertifiedDifference",
     "ClinicalCalibration",
-    "Comparison",
     "CorpDecomposition",
     "DominanceChain",
     "Ecce",
     "EceCurve",
+    "ModelComparison",
     "Optimality",
     "RankingAgreement",
     "RankingVerdict",
@@ -249,6 +256,7 @@ __all__ = [
     "calibration_test",
     "certify",
     "certify_classwise",
+    "certify_difference",
     "certify_groups",
     "certify_top_label",
     "classwise_brier",

@@ -280,7 +280,7 @@ class RowsNeeded:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Comparison:
+class CertifiedDifference:
     """Two models on the same rows, a minus b: below 0 where a is better.
 
     Each of the two intervals holds with probability at least ``1 - delta``, both together at least
@@ -318,7 +318,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         return (
-            f"Comparison(a - b: CE in {self.ce_difference}, Brier score in {self.brier_difference}, "
+            f"CertifiedDifference(a - b: CE in {self.ce_difference}, Brier score in {self.brier_difference}, "
             f"each at {1.0 - self.delta:.6g}, n={self.n})"
         )
 

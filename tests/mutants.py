@@ -85,6 +85,8 @@ _CHORD = "total += n[j] * max(at_low, at_high)"
 
 BIN_SUMS, PARTITION = "calcore/kernels/bin_sums.py", "calcore/table/partition.py"
 BINNED_ERRORS, BINNED = "calcore/binned.py", "tests/test_binned.py"
+COMPARISON, RESAMPLES = "calcore/comparison/__init__.py", "calcore/kernels/bootstrap.py"
+BOOTSTRAP = "tests/test_bootstrap.py"
 
 MUTANTS = [
     # deviations of the plug-in bound
@@ -573,8 +575,8 @@ CLASSES = "calcore/_classes.py"
 CLASS_TESTS = "tests/test_multiclass.py"
 GROUPS = "calcore/certificates/groups.py"
 GROUP_TESTS = "tests/test_groups.py"
-COMPARISON = "calcore/certificates/comparison.py"
-COMPARISON_TESTS = "tests/test_comparison.py"
+DIFFERENCE = "calcore/certificates/difference.py"
+DIFFERENCE_TESTS = "tests/test_difference.py"
 BETTING = "calcore/kernels/betting.py"
 MONITOR = "calcore/monitor.py"
 MONITOR_TESTS = "tests/test_monitor.py"
@@ -703,33 +705,33 @@ MUTANTS += [
 
 MUTANTS += [
     Mutant(
-        "compare: each model at all of delta",
-        COMPARISON,
+        "difference: each model at all of delta",
+        DIFFERENCE,
         "certify(table, delta=delta / 2.0",
         "certify(table, delta=delta",
-        COMPARISON_TESTS,
+        DIFFERENCE_TESTS,
     ),
     Mutant(
-        "compare: ends of one side",
-        COMPARISON,
+        "difference: ends of one side",
+        DIFFERENCE,
         "first.lower - second.upper,",
         "first.lower - second.lower,",
-        COMPARISON_TESTS,
+        DIFFERENCE_TESTS,
     ),
     Mutant(
-        "compare: Brier, both sides at all of delta",
-        COMPARISON,
+        "difference: Brier, both sides at all of delta",
+        DIFFERENCE,
         "float(len(a)), delta / 2.0",
         "float(len(a)), delta",
-        COMPARISON_TESTS,
+        DIFFERENCE_TESTS,
     ),
-    Mutant("compare: Brier, range 1", COMPARISON, "span=2.0", "span=1.0", COMPARISON_TESTS),
+    Mutant("difference: Brier, range 1", DIFFERENCE, "span=2.0", "span=1.0", DIFFERENCE_TESTS),
     Mutant(
-        "compare: Brier, rows of several in a group",
-        COMPARISON,
+        "difference: Brier, rows of several in a group",
+        DIFFERENCE,
         "a, b = a.take(index), b.take(index)",
         "a, b = a, b",
-        COMPARISON_TESTS,
+        DIFFERENCE_TESTS,
     ),
 ]
 
@@ -1134,6 +1136,90 @@ MUTANTS += [
         "    if whole:\n        return\n",
         "",
         f"{RECALIBRATION_TESTS}::test_closed_forms",
+    ),
+    Mutant(
+        "compare: unpaired resamples",
+        COMPARISON,
+        "drawn = values_a - values_b",
+        "drawn = values_a - values_b[::-1]",
+        f"{BOOTSTRAP}::test_against_explicit_resampling",
+    ),
+    Mutant(
+        "compare: all of delta on each side",
+        COMPARISON,
+        "math.floor((draws + 1) * delta / 2.0",
+        "math.floor((draws + 1) * delta",
+        f"{BOOTSTRAP}::test_against_explicit_resampling",
+    ),
+    Mutant(
+        "compare: no correction for several differences",
+        COMPARISON,
+        "corrected = delta / max(len(pairs), 1)",
+        "corrected = delta",
+        f"{BOOTSTRAP}::test_level_is_corrected_for_the_number_of_differences",
+    ),
+    Mutant(
+        "compare: p-values of 0",
+        COMPARISON,
+        "2 * (1 + least) / (1 + len(drawn))",
+        "2 * least / (1 + len(drawn))",
+        f"{BOOTSTRAP}::test_against_explicit_resampling",
+    ),
+    Mutant(
+        "compare: quantile bins of equal width",
+        "calcore/comparison/models.py",
+        "index = partition.index_of(scores, sums.edges)",
+        "index = binning.uniform_bins(scores, metric.n_bins)",
+        f"{BOOTSTRAP}::test_against_explicit_resampling",
+    ),
+    Mutant(
+        "compare: no word of bias",
+        "calcore/comparison/results.py",
+        "_BIAS = 0.25",
+        "_BIAS = 25.0",
+        f"{BOOTSTRAP}::test_where_noise_makes_ece_too_large_a_warning_says_so",
+    ),
+    Mutant(
+        "compare: sums by the rows of the sample",
+        "calcore/comparison/resamples.py",
+        "rows = np.zeros(len(some), np.int64)",
+        "rows = np.full(len(some), n - units.n, np.int64)",
+        f"{BOOTSTRAP}::test_groups_against_explicit_resampling",
+    ),
+    Mutant(
+        "compare: the estimate is that of the integers",
+        "calcore/comparison/resamples.py",
+        "- before\n",
+        "- estimates[i, j]\n",
+        f"{BOOTSTRAP}::test_constant_rows_have_a_point",
+    ),
+    Mutant(
+        "resamples: draws that met no row are lost",
+        RESAMPLES,
+        "        for _ in range(missed[r]):\n",
+        "        for _ in range(0):\n",
+        f"{BOOTSTRAP}::test_sums_over_blocks",
+    ),
+    Mutant(
+        "resamples: whole words where fewer draws are left",
+        RESAMPLES,
+        "bits & (_ALL >> np.uint64(64 - min(rest, 64)))",
+        "bits",
+        f"{BOOTSTRAP}::test_counts_over_blocks",
+    ),
+    Mutant(
+        "resamples: draws made again among the first half",
+        RESAMPLES,
+        "place = bits >> shift\n",
+        "place = bits >> (shift + _ONE)\n",
+        f"{BOOTSTRAP}::test_counts_over_blocks",
+    ),
+    Mutant(
+        "resamples: one row of a group",
+        RESAMPLES,
+        "            spread[i - begin] = counts[u]\n",
+        "            spread[i - begin] = counts[u] if i == starts[first + u] else 0\n",
+        f"{BOOTSTRAP}::test_sums_are_those_of_the_counts",
     ),
 ]
 

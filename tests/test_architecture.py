@@ -106,7 +106,7 @@ def test_third_parties(path: Path) -> None:
 
 def test_nobody_sorts_or_checks_after_the_table() -> None:
     """Certificates work on tables: they call no input check on columns and sort no scores."""
-    entries = {"__init__.py", "multiclass.py", "groups.py", "comparison.py", "options.py"}
+    entries = {"__init__.py", "multiclass.py", "groups.py", "difference.py", "options.py"}
     for path in (ROOT / "certificates").rglob("*.py"):
         if path.name in entries:  # what users call
             continue
@@ -131,12 +131,13 @@ def test_public_names() -> None:
         "CellTable",
         "Certificate",
         "CertificateSet",
+        "CertifiedDifference",
         "ClinicalCalibration",
-        "Comparison",
         "CorpDecomposition",
         "DominanceChain",
         "Ecce",
         "EceCurve",
+        "ModelComparison",
         "Optimality",
         "RankingAgreement",
         "RankingVerdict",
@@ -155,6 +156,7 @@ def test_public_names() -> None:
         "calibration_test",
         "certify",
         "certify_classwise",
+        "certify_difference",
         "certify_groups",
         "certify_top_label",
         "classwise_brier",

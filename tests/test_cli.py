@@ -623,7 +623,7 @@ class TestCompare:
         self, pair: Path, run: Run, words: str, options: dict[str, Any]
     ) -> None:
         labels, old = simulate.rows(4000, shape="square", seed=SEED)
-        expected = calcore.compare(labels, old**2, old, **({"rng": 0} | options)).to_dict()
+        expected = calcore.certify_difference(labels, old**2, old, **({"rng": 0} | options)).to_dict()
         ended = run(*self.WORDS, *words.split(), "--json")
         assert (ended.code, ended.err) == (0, "")
         given = json.loads(ended.out)

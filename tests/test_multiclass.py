@@ -19,9 +19,9 @@ from calcore import (
     CertificateSet,
     certify,
     certify_classwise,
+    certify_difference,
     certify_groups,
     certify_top_label,
-    compare,
 )
 from calcore._classes import class_rows
 
@@ -296,11 +296,11 @@ def test_options_of_other_functions_are_refused(name: str) -> None:
     calls = {
         "certify_top_label": lambda **o: certify_top_label(y, [[0.5, 0.5]] * 40, **o),
         "certify_classwise": lambda **o: certify_classwise(y, [[0.5, 0.5]] * 40, **o),
-        "compare": lambda **o: compare(y, s, s, **o),
+        "certify_difference": lambda **o: certify_difference(y, s, s, **o),
         "certify_groups": lambda **o: certify_groups(y, s, by=y, **o),
     }
     for function, call in calls.items():
-        if name == "pos_label" and function in ("compare", "certify_groups"):
+        if name == "pos_label" and function in ("certify_difference", "certify_groups"):
             continue
         if name == "y_prob" and function == "certify_groups":
             continue

@@ -20,7 +20,7 @@ from calcore.report import (
 )
 from calcore.report.changes import monitor_text
 from calcore.report.pairs import comparison_text
-from calcore.results import Certificate, Comparison, Interval
+from calcore.results import Certificate, CertifiedDifference, Interval
 
 SEED = 20240613
 
@@ -243,7 +243,7 @@ differences = st.tuples(st.floats(-1.0, 1.0), st.floats(-1.0, 1.0)).map(sorted)
 def test_differences_are_rounded_outwards_and_keep_their_sign(brier: list[float], error: list[float]) -> None:
     first, second = Interval(*brier), Interval(*error)
     each = certificate(delta=0.025)
-    text = comparison_text(Comparison(second, first, 0.0, 0.05, 900, 0, each, each), width=200)
+    text = comparison_text(CertifiedDifference(second, first, 0.0, 0.05, 900, 0, each, each), width=200)
     verdicts = text.splitlines()[:2]
     for name, interval, verdict, shown in (
         ("Brier score", first, verdicts[0], "better"),
@@ -265,7 +265,9 @@ def test_differences_are_rounded_outwards_and_keep_their_sign(brier: list[float]
 def test_what_is_said_of_two_models() -> None:
     a = certificate(delta=0.025, warnings=("all labels are 1",))
     b = certificate(delta=0.025, lower=0.1, upper=0.2, assumption="none")
-    found = Comparison(Interval(-0.189, -0.066), Interval(-0.001, 0.003), 0.00123, 0.05, 900, 100, a, b)
+    found = CertifiedDifference(
+        Interval(-0.189, -0.066), Interval(-0.001, 0.003), 0.00123, 0.05, 900, 100, a, b
+    )
     text = comparison_text(found, names=("new", "old"), population="visitors of May", data="a.csv")
     assert text == (
         "Population: visitors of May\n"

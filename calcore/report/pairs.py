@@ -7,13 +7,13 @@ from decimal import ROUND_CEILING, ROUND_FLOOR
 
 from calcore.report.sets import _name
 from calcore.report.text import _DRAWN, _digits, _fact, _percent, _rounded, _short
-from calcore.results import Comparison, Interval
+from calcore.results import CertifiedDifference, Interval
 
 __all__ = ["comparison_gate_text", "comparison_text"]
 
 
 def comparison_text(
-    comparison: Comparison,
+    comparison: CertifiedDifference,
     *,
     names: tuple[str, str] = ("a", "b"),
     population: str = "",
@@ -24,7 +24,7 @@ def comparison_text(
 
     Parameters
     ----------
-    comparison : Comparison
+    comparison : CertifiedDifference
     names : (str, str)
         Of the models.
     population, data : str, optional
@@ -100,7 +100,7 @@ def _verdict(difference: Interval, a: str, b: str, better: str, neither: str) ->
     return f"{b} {better}" if difference.lower > 0.0 else neither
 
 
-def _table(c: Comparison, a: str, b: str) -> str:
+def _table(c: CertifiedDifference, a: str, b: str) -> str:
     """Both differences, and the calibration error of each model."""
     rows = [
         ("Brier score", c.brier_difference, f"{_short_signed(c.mean_brier_difference)} in these rows"),

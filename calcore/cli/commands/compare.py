@@ -33,7 +33,7 @@ from calcore.cli.commands.shared import (
 from calcore.cli.process import DONE, FAILED, exit_codes
 
 if TYPE_CHECKING:
-    from calcore.results import Comparison
+    from calcore.results import CertifiedDifference
 
 
 @app.command("compare")
@@ -77,7 +77,7 @@ def compare_models(
     Prints intervals for the differences of their calibration errors and of their Brier scores, --score minus
     --versus. Holds all rows in memory. The label may be left out if a file has only one column more.
     """
-    from calcore import compare
+    from calcore import certify_difference
     from calcore.files.intake import in_words_of_the_command, take_in_pair
     from calcore.files.paths import InputError
 
@@ -85,9 +85,9 @@ def compare_models(
         raise InputError(f"--max-brier must lie in [-1, 1]; got {max_brier}")
     options = certify_options(delta, method, variation, lipschitz, perturbed, n_folds, seed)
 
-    def found_in(*rows: Any, groups: Any = None) -> Comparison:
+    def found_in(*rows: Any, groups: Any = None) -> CertifiedDifference:
         try:
-            return compare(*rows, groups=groups, **options)
+            return certify_difference(*rows, groups=groups, **options)
         except ValueError as error:
             raise InputError(in_words_of_the_command(str(error))) from error
 

@@ -11,15 +11,15 @@ from calcore import _validate
 from calcore.bounds import empirical_bernstein
 from calcore.certificates import ROW_METHODS, certify
 from calcore.certificates.options import Options, known, one_seed
-from calcore.results import Comparison, Interval
+from calcore.results import CertifiedDifference, Interval
 from calcore.table import ScoreTable, tabulate
 
-__all__ = ["compare"]
+__all__ = ["certify_difference"]
 
 _BLOCK = 131_072
 
 
-def compare(
+def certify_difference(
     y_true: ArrayLike,
     p_a: ArrayLike,
     p_b: ArrayLike,
@@ -29,7 +29,7 @@ def compare(
     groups: Any = None,
     rng: Any = None,
     **options: Unpack[Options],
-) -> Comparison:
+) -> CertifiedDifference:
     """Bound the difference of two models' calibration errors, and of their Brier scores.
 
     Use it to decide between models on rows that neither was fitted to. The Brier score counts calibration
@@ -51,7 +51,7 @@ def compare(
 
     Returns
     -------
-    Comparison
+    CertifiedDifference
         `ce_difference` for CE(a) - CE(b), `brier_difference` for E(p_a - y)^2 - E(p_b - y)^2, and the
         certificates `a` and `b` at delta / 2 each.
 
@@ -73,13 +73,13 @@ def compare(
     Examples
     --------
     >>> y = [0, 1] * 1000
-    >>> found = compare(y, [0.5] * 2000, [0.9] * 2000)
+    >>> found = certify_difference(y, [0.5] * 2000, [0.9] * 2000)
     >>> found.ce_difference.upper < 0 and found.brier_difference.upper < 0  # a is better in both
     True
     >>> round(found.mean_brier_difference, 12)  # .25 - (.81 + .01) / 2
     -0.16
     """
-    known(options, "compare")
+    known(options, "certify_difference")
     delta = _validate.probability(delta, "delta")
     if options.get("side", "both") != "both":
         raise ValueError(f"side must be left out: a difference needs both ends; got {options.get('side')!r}")
@@ -103,7 +103,7 @@ def compare(
         a, b = a.take(index), b.take(index)
     mean, variance = _differences(a, b)
     reach = empirical_bernstein(variance, float(len(a)), delta / 2.0, span=2.0)
-    return Comparison(
+    return CertifiedDifference(
         ce_difference=Interval(first.lower - second.upper, first.upper - second.lower),
         brier_difference=Interval(max(-1.0, mean - reach), min(1.0, mean + reach)),
         mean_brier_difference=mean,

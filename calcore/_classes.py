@@ -175,8 +175,9 @@ def matrix_of(P: Any) -> NDArray[Any]:
         _refuse_missing(missing.reshape(len(missing), -1).max(axis=1), "P")
     try:
         matrix: NDArray[Any] = np.asarray(P)
-        if matrix.dtype == object and hasattr(P, "to_numpy"):  # a pandas frame of nullable or Arrow columns
-            matrix = P.to_numpy(dtype=np.float64, na_value=np.nan)
+        to_numpy = getattr(P, "to_numpy", None)
+        if matrix.dtype == object and to_numpy is not None:  # a pandas frame of nullable or Arrow columns
+            matrix = to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"P must be a matrix, one row per row of y_true; {error}") from error
     if matrix.ndim != 2:

@@ -586,9 +586,9 @@ def positive_number(value: object, name: str) -> float:
 def whole_number(value: object, name: str, *, low: int, high: int = 2**53 - 1) -> int:
     """Check a whole number from low to high; 5.0 is one, True is not."""
     number = _number(value, name)
-    if number > high and value != math.inf:
+    if number > high and (number < math.inf or isinstance(value, int)):
         raise ValueError(f"{name} must be at most {high}; got {_show(value)}")
-    if not (low <= number and number == int(number)):
+    if not (low <= number < math.inf and number == int(number)):
         raise ValueError(f"{name} must be a whole number >= {low}; got {_show(value)}")
     return int(number)
 

@@ -1021,8 +1021,8 @@ MUTANTS += [
     Mutant(
         "dominance: a greedy chain",
         DOMINANCE,
-        "if length[j] + 1 > length[i] and j not in twins:",
-        "if following[i] < 0 and j not in twins:",
+        "if length[j] + 1 > length[i]:",
+        "if following[i] < 0:",
         "tests/test_dominance.py::test_chain_by_hand",
     ),
     Mutant(
@@ -1220,6 +1220,22 @@ MUTANTS += [
         "            spread[i - begin] = counts[u]\n",
         "            spread[i - begin] = counts[u] if i == starts[first + u] else 0\n",
         f"{BOOTSTRAP}::test_sums_are_those_of_the_counts",
+    ),
+    # what a referee found
+    Mutant("bins: marks missed by rounding", PARTITION, "_ROUNDING = 2.0**-44", "_ROUNDING = 0.0", BINNED),
+    Mutant(
+        "curve: errors hide where no scores are",
+        BINNED_ERRORS,
+        "sums.edges.clip(*ends)",
+        "sums.edges",
+        BINNED,
+    ),
+    Mutant(
+        "truthful: positives that were not seen do not count",
+        TRUTHFUL,
+        "math.sqrt(math.fsum(fourths) + unseen) / n",
+        "math.sqrt(math.fsum(fourths)) / n",
+        f"{TRUTHFUL_TESTS}::test_a_rare_class_is_not_certain_for_want_of_positives",
     ),
 ]
 

@@ -1233,8 +1233,8 @@ MUTANTS += [
     Mutant(
         "truthful: positives that were not seen do not count",
         TRUTHFUL,
-        "math.sqrt(math.fsum(fourths) + unseen) / n",
-        "math.sqrt(math.fsum(fourths)) / n",
+        "binner, quantile**2)",
+        "binner, 0.0)",
         f"{TRUTHFUL_TESTS}::test_a_rare_class_is_not_certain_for_want_of_positives",
     ),
 ]

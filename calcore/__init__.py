@@ -22,6 +22,8 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
   any reported means `lin_ce`; bins of equal counts, `rank_bins`. Not truthful, to compare with:
   `binary_lin_ece`, `classwise_lin_ece`, `conf_ece`, `uncorrected_conf_ce`, `lin_ece`.
 * Errors without bins: `smooth_ece`, `kernel_ce`, `ecce`. A test of perfect calibration: `calibration_test`.
+* Pictures, by the `plot` of what these return: `reliability`, `reliability_top_label`,
+  `reliability_classwise`, `residual_map`, `risk_coverage`; and of tables, curves and `corp`.
 * Orders of predictors, and how well a metric keeps them: `blackwell_compare`, `dominance_chain`,
   `ranking_agreement`.
 * How many rows, and what the assumption does: `rows_needed`, `sensitivity`.
@@ -32,7 +34,8 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
   `auroc`, `auroc_loss`.
 * What comes out: `Certificate`, `CertificateSet`, `Comparison`, `Optimality`, `AurocLoss`, `BinTable`,
   `EceCurve`, `RankingVerdict`, `Ecce`, `CalibrationTest`, `BlackwellComparison`, `DominanceChain`,
-  `RankingAgreement`, `BrierDecomposition`, `CorpDecomposition`, `ClinicalCalibration`.
+  `RankingAgreement`, `BrierDecomposition`, `CorpDecomposition`, `ClinicalCalibration`,
+  `ReliabilityDiagram`, `ClasswiseReliability`, `ResidualMap`, `RiskCoverage`.
 
 The proofs that the docstrings cite are in `THEORY.md` beside this file. The flow, each step importing only
 the ones before it::
@@ -74,6 +77,15 @@ if TYPE_CHECKING:
     from calcore.certificates.groups import certify_groups as certify_groups
     from calcore.certificates.multiclass import certify_classwise as certify_classwise
     from calcore.certificates.multiclass import certify_top_label as certify_top_label
+    from calcore.diagrams import ClasswiseReliability as ClasswiseReliability
+    from calcore.diagrams import ReliabilityDiagram as ReliabilityDiagram
+    from calcore.diagrams import ResidualMap as ResidualMap
+    from calcore.diagrams import RiskCoverage as RiskCoverage
+    from calcore.diagrams import reliability as reliability
+    from calcore.diagrams import reliability_classwise as reliability_classwise
+    from calcore.diagrams import reliability_top_label as reliability_top_label
+    from calcore.diagrams import residual_map as residual_map
+    from calcore.diagrams import risk_coverage as risk_coverage
     from calcore.dominance import BlackwellComparison as BlackwellComparison
     from calcore.dominance import DominanceChain as DominanceChain
     from calcore.dominance import RankingAgreement as RankingAgreement
@@ -143,6 +155,7 @@ _HOME = {
     "CellTable": "calcore.table",
     "Certificate": "calcore.results",
     "CertificateSet": "calcore.results",
+    "ClasswiseReliability": "calcore.diagrams",
     "ClinicalCalibration": "calcore.scoring",
     "Comparison": "calcore.results",
     "CorpDecomposition": "calcore.scoring",
@@ -152,6 +165,9 @@ _HOME = {
     "Optimality": "calcore.total_variation",
     "RankingAgreement": "calcore.dominance",
     "RankingVerdict": "calcore.truthful",
+    "ReliabilityDiagram": "calcore.diagrams",
+    "ResidualMap": "calcore.diagrams",
+    "RiskCoverage": "calcore.diagrams",
     "ScoreTable": "calcore.table",
     "TemperatureScaling": "calcore.recalibration",
     "auroc": "calcore.perturbation",
@@ -205,6 +221,11 @@ _HOME = {
     "rank_bins": "calcore.truthful",
     "ranking_agreement": "calcore.dominance",
     "ranking_verdict": "calcore.truthful",
+    "reliability": "calcore.diagrams",
+    "reliability_classwise": "calcore.diagrams",
+    "reliability_top_label": "calcore.diagrams",
+    "residual_map": "calcore.diagrams",
+    "risk_coverage": "calcore.diagrams",
     "rows_needed": "calcore.planning",
     "sensitivity": "calcore.planning",
     "smooth_ece": "calcore.unbinned",
@@ -225,6 +246,7 @@ __all__ = [
     "CellTable",
     "Certificate",
     "CertificateSet",
+    "ClasswiseReliability",
     "ClinicalCalibration",
     "Comparison",
     "CorpDecomposition",
@@ -234,6 +256,9 @@ __all__ = [
     "Optimality",
     "RankingAgreement",
     "RankingVerdict",
+    "ReliabilityDiagram",
+    "ResidualMap",
+    "RiskCoverage",
     "ScoreTable",
     "TemperatureScaling",
     "__version__",
@@ -288,6 +313,11 @@ __all__ = [
     "rank_bins",
     "ranking_agreement",
     "ranking_verdict",
+    "reliability",
+    "reliability_classwise",
+    "reliability_top_label",
+    "residual_map",
+    "risk_coverage",
     "rows_needed",
     "sensitivity",
     "smooth_ece",

@@ -614,13 +614,14 @@ class BinTable:
         used = table.counts > 0
         ends = None if table.weighted else table.intervals()[used]
         score, rate = table.mean_score[used], table.positive_rate[used]
+        view = figures.limits(score, rate, *([] if ends is None else [ends]))
         return figures.reliability(
             ax,
             figures.Points(score, rate, table.share[used], ends),
-            view=figures.limits(score, rate, *([] if ends is None else [ends])),
+            view=view,
             title=title,
             labels=("Mean score", "Share of positives"),
-            bars=figures.bars_of(table.edges, table.share),
+            bars=figures.bars_of(table.edges, table.share, view),
         )
 
     def _joined(self, most: int) -> BinTable:

@@ -1,9 +1,8 @@
 """Reliability diagrams, residual maps and risk-coverage curves: numbers first, then their pictures.
 
-Each function returns a frozen record of what its picture shows; `plot` draws it and returns the axes. Bins are
-chosen by scores alone, and given the scores the rows' labels are independent with the true rates
-eta(s) as means. So an interval of a bin holds for the mean of eta over its rows, whatever eta does inside
-the bin.
+Each function returns a frozen record of what its picture shows; `plot` draws it and returns the axes. Bins
+are chosen by scores alone, and given the scores the rows' labels are independent with the true rates eta(s)
+as means. So an interval of a bin holds for the mean of eta over its rows, whatever eta does inside the bin.
 """
 
 from __future__ import annotations
@@ -774,7 +773,7 @@ def _ranked(y_true: Any, P: Any, confidence: Any, labels: Any) -> ScoreTable | C
         for name, value in (("P", P), ("confidence", confidence), ("labels", labels)):
             if value is not None:
                 raise TypeError(f"{name} must not be given beside a table, which holds confidences already")
-        return _table(y_true, None, None)  # type: ignore[return-value]
+        return _table(y_true, None, None)
     if confidence is None:
         if P is None:
             raise TypeError(
@@ -924,8 +923,9 @@ def _sign(mean_score: Floats, ends: Floats) -> NDArray[np.int8]:
 def _cut(table: ScoreTable | CellTable, edges: Floats, n_bins: int) -> tuple[partition.BinSums, Integers]:
     """Sums over bins cut at the quantiles of four times as many, and the bin that each part is in."""
     quantiles = partition.sums_of(table, Scheme(_FINER * n_bins, "quantile", None)).edges
-    every = np.union1d(edges, quantiles)
-    return _sums(table, every), partition.index_of(every[:-1], edges)
+    starts = np.union1d(edges[:-1], quantiles[:-1])  # the last may be 1, of a bin of ones only
+    every = np.append(starts, 1.0)
+    return _sums(table, every), partition.index_of(starts, edges)
 
 
 def _sums(table: ScoreTable | CellTable, edges: Floats) -> partition.BinSums:

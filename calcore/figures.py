@@ -9,7 +9,7 @@ grey.
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,23 +189,18 @@ def reliability(
     canvas.set_xlabel(labels[0])
     canvas.set_ylabel(labels[1])
     if handles:
-        corner = _corner(points, view)
+        tall = high + pad - floor
         canvas.legend(
             handles=handles,
-            loc=corner,
-            bbox_to_anchor=(
-                0.0,
-                (low - pad - floor) / (high + pad - floor),
-                1.0,
-                (span + 2.0 * pad) / (high + pad - floor),
-            ),
+            loc=_corner(points, view),
+            bbox_to_anchor=(0.0, (low - pad - floor) / tall, 1.0, (span + 2.0 * pad) / tall),
             fontsize="small",
             **_PLAIN_LEGEND,
         )
     return canvas
 
 
-def _corner(points: Points, view: tuple[float, float]) -> str:
+def _corner(points: Points, view: tuple[float, float]) -> Literal["upper left", "lower right"]:
     """Upper left or lower right, where fewer points (and, of as many, fewer intervals) are covered."""
     low, high = view
     ends = next((e for e in (points.together, points.each) if e is not None), None)
@@ -219,9 +214,14 @@ def _corner(points: Points, view: tuple[float, float]) -> str:
     return "upper left" if above <= below else "lower right"
 
 
-def bars_of(edges: Floats, share: Floats) -> tuple[Floats, Floats]:
-    """Edges and heights of a histogram whose areas are the shares."""
-    return edges, share / np.diff(edges)
+def bars_of(edges: Floats, share: Floats, view: tuple[float, float]) -> tuple[Floats, Floats]:
+    """Edges and heights of a histogram whose areas are the shares, as far as they are drawn.
+
+    Bins narrower than a hundredth of the axis count as that wide: one score that many rows have would dwarf
+    all others.
+    """
+    low, high = view
+    return edges, share / np.maximum(np.diff(edges.clip(low, high)), 0.01 * (high - low))
 
 
 def residuals(
@@ -466,7 +466,7 @@ def _title(canvas: Axes, text: str, small: bool = False) -> None:
     title.set_parse_math(False)
     lines = text.replace("n = ", "n\u00a0=\u00a0").split("\n")
     if not small:
-        most = max(int(width / (0.51 * title.get_fontsize())), 16)
+        most = max(int(width / (0.51 * float(title.get_fontsize()))), 16)
         lines = [part for line in lines for part in textwrap.wrap(line, most)]
     title.set_text("\n".join(lines))
 

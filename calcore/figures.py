@@ -45,7 +45,7 @@ BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY = (
     "#CC79A7",
     "#A8D4F0",
 )
-INK, GREY, PALE = "0.15", "0.45", "0.78"
+GREY, PALE = "0.45", "0.78"
 _STYLES = (
     (BLUE, "-"),
     (VERMILLION, (0, (5, 2))),
@@ -58,9 +58,6 @@ _STRIP = 0.18
 """Height of the histogram, in parts of the height of the diagram above it."""
 
 _OURS = "calcore"
-
-_PLAIN_LEGEND: dict[str, Any] = {"framealpha": 0.85, "edgecolor": "none", "facecolor": "white"}
-
 Floats = NDArray[np.float64]
 
 
@@ -171,7 +168,7 @@ def reliability(
         points.rate,
         s=crowd * ((14.0 if small else 12.0) + (120.0 if small else 240.0) * points.share),
         color=BLUE,
-        edgecolor="white",
+        edgecolor=canvas.get_facecolor(),
         linewidth=0.6 * crowd,
         zorder=3,
     )
@@ -195,7 +192,7 @@ def reliability(
             loc=_corner(points, view),
             bbox_to_anchor=(0.0, (low - pad - floor) / tall, 1.0, (span + 2.0 * pad) / tall),
             fontsize="small",
-            **_PLAIN_LEGEND,
+            **_plain(canvas),
         )
     return canvas
 
@@ -217,11 +214,11 @@ def _corner(points: Points, view: tuple[float, float]) -> Literal["upper left", 
 def bars_of(edges: Floats, share: Floats, view: tuple[float, float]) -> tuple[Floats, Floats]:
     """Edges and heights of a histogram whose areas are the shares, as far as they are drawn.
 
-    Bins narrower than a hundredth of the axis count as that wide: one score that many rows have would dwarf
+    Bins narrower than 1/500 of the axis count as that wide: one score that many rows have would dwarf
     all others.
     """
     low, high = view
-    return edges, share / np.maximum(np.diff(edges.clip(low, high)), 0.01 * (high - low))
+    return edges, share / np.maximum(np.diff(edges.clip(low, high)), 0.002 * (high - low))
 
 
 def residuals(
@@ -267,7 +264,7 @@ def residuals(
             s=34.0,
             marker=marker,
             color=color,
-            edgecolor="white",
+            edgecolor=canvas.get_facecolor(),
             linewidth=0.6,
             zorder=3,
             label=f"{name} ({count})",
@@ -289,7 +286,7 @@ def residuals(
         title=f"Certified at {_percent(level)}, all bins together",
         title_fontsize="small",
         alignment="left",
-        **_PLAIN_LEGEND,
+        **_plain(canvas),
     )
     return canvas
 
@@ -325,7 +322,7 @@ def binned_error(
     canvas.set_xlabel("Number of bins")
     canvas.set_ylabel("Expected calibration error")
     tallest = max(float(band[order, 1].max()), float(error.max()), float(noise.max()))
-    _heighten(canvas, 1.35 * tallest, number)
+    _heighten(canvas, 1.45 * tallest, number)
     _whole_ticks(canvas)
     _legend(canvas)
     return canvas
@@ -471,6 +468,11 @@ def _title(canvas: Axes, text: str, small: bool = False) -> None:
     title.set_text("\n".join(lines))
 
 
+def _plain(canvas: Axes) -> dict[str, Any]:
+    """A legend without a frame, on the background of the axes."""
+    return {"framealpha": 0.85, "edgecolor": "none", "facecolor": canvas.get_facecolor()}
+
+
 def _heighten(canvas: Axes, top: float, number: int) -> None:
     """From 0 to the top of this curve, or of one that was drawn before."""
     before = canvas.get_ylim()[1] if number else 0.0
@@ -482,7 +484,7 @@ def _legend(canvas: Axes) -> None:
     """Curves first, then what dots and dotted lines are."""
     lines = [line for line in canvas.lines if not str(line.get_label()).startswith("_")]
     lines.sort(key=lambda line: line.get_gid() != _OURS)
-    canvas.legend(handles=lines, loc="upper left", fontsize="small", handlelength=3.0, **_PLAIN_LEGEND)
+    canvas.legend(handles=lines, loc="upper left", fontsize="small", handlelength=3.0, **_plain(canvas))
 
 
 def _next_style(canvas: Axes) -> tuple[str, Any, int]:

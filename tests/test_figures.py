@@ -340,7 +340,10 @@ def test_without_pyplot_state() -> None:
 def test_styles(style: str) -> None:
     y, s = sample(500)
     with plt.style.context(style):
-        assert_nothing_is_cut_off(calcore.reliability(y, s).plot().figure)
+        ax = calcore.reliability(y, s).plot()
+        assert_nothing_is_cut_off(ax.figure)
+        frame = ax.get_legend().get_frame().get_facecolor()
+        assert frame[:3] == matplotlib.colors.to_rgb(ax.get_facecolor()), "texts are legible on their ground"
 
 
 def test_refusals() -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+from calcore import CellTable, ScoreTable
 from calcore.kernels import ranks
 from calcore.perturbation import _inverse, auroc, auroc_loss, perturb
 
@@ -198,3 +199,14 @@ def test_input_of_any_kind() -> None:
     assert expected.flags.writeable
     auroc_loss([0, 1, 1], frozen, 0.1, n_draws=2)
     assert len(getattr(ranks.doubled_wins, "signatures", [0])) <= 1
+
+
+def test_auroc_of_a_table() -> None:
+    rng = np.random.default_rng(61)
+    scores = np.round(rng.random(500), 2)
+    labels = rng.random(500) < scores
+    assert auroc(ScoreTable(labels, scores)) == auroc(labels, scores)
+    with pytest.raises(TypeError, match="^y_true must keep every score"):
+        auroc(CellTable().update(labels, scores))
+    with pytest.raises(TypeError, match="^y_prob is missing"):
+        auroc(labels)

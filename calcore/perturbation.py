@@ -163,8 +163,8 @@ def auroc(y_true: ArrayLike | ScoreTable, y_prob: ArrayLike | None = None, *, po
     Parameters
     ----------
     y_true, y_prob, pos_label
-        As in `auroc_loss`; or a ScoreTable in place of both columns. A CellTable does not tell ties from scores
-        that are close.
+        As in `auroc_loss`; or a ScoreTable in place of both columns. A CellTable does not tell ties from
+        scores that are close.
 
     Returns
     -------

@@ -141,6 +141,7 @@ def test_auroc_counts_pairs(rows: list[tuple[int, int]]) -> None:
 @pytest.mark.kernels
 def test_doubled_wins() -> None:
     keys = np.array([0, 0, 1, 5, 6, 6, 7], np.int64)  # scores 0 0 0 2 3 3 3, labels 0 0 1 1 0 0 1
+    keys.flags.writeable = False
     assert tuple(map(int, ranks.doubled_wins(keys))) == (2 + 4 + 6, 3)
     assert tuple(map(int, ranks.doubled_wins(keys[:0]))) == (0, 0)
 
@@ -206,7 +207,7 @@ def test_auroc_of_a_table() -> None:
     scores = np.round(rng.random(500), 2)
     labels = rng.random(500) < scores
     assert auroc(ScoreTable(labels, scores)) == auroc(labels, scores)
-    with pytest.raises(TypeError, match="^y_true must keep every score"):
+    with pytest.raises(TypeError, match=r"^y_true must keep every score"):
         auroc(CellTable().update(labels, scores))
-    with pytest.raises(TypeError, match="^y_prob is missing"):
+    with pytest.raises(TypeError, match=r"^y_prob is missing"):
         auroc(labels)

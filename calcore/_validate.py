@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,6 +50,7 @@ __all__ = [
     "numbers",
     "positive_number",
     "probability",
+    "read_only",
     "renamed",
     "scores",
     "segments",
@@ -596,6 +597,16 @@ def whole_number(value: object, name: str, *, low: int, high: int = 2**53 - 1) -
 def bin_count(n_bins: object) -> int:
     """Check a number of bins: a whole number from 1 to 2^20, beyond which bins are single scores."""
     return whole_number(n_bins, "n_bins", low=1, high=2**20)
+
+
+Values = TypeVar("Values", bound=np.generic)
+
+
+def read_only(array: NDArray[Values]) -> NDArray[Values]:
+    """What compiled loops see of any array, so that they are compiled once: contiguous and read-only."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def threads(n_threads: object, most: int = 4) -> int:

@@ -730,7 +730,7 @@ def test_result() -> None:
     assert plain["differences"][0]["in_standard_errors"] == pytest.approx(
         plain["differences"][0]["difference"] / plain["differences"][0]["standard_error"]
     )
-    assert repr(found).startswith("<ModelComparison: 2 models, 6 metrics, ")
+    assert repr(found).startswith("<ModelComparison of ")
     assert repr(found.estimates[0]).startswith("<brier of 'a': 0.")
     assert pickle.loads(pickle.dumps(found)).to_dict() == found.to_dict()
     with pytest.raises(AttributeError):

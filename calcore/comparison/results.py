@@ -211,7 +211,7 @@ class ModelComparison:
     def __repr__(self) -> str:
         found = sum(each.distinguishable for each in self.differences)
         return (
-            f"<ModelComparison: {len(self.models)} models, {len(self.metrics)} metrics, {found} of "
+            f"<ModelComparison of {', '.join(self.models)} by {', '.join(self.metrics)}: {found} of "
             f"{self.n_comparisons} differences distinguishable, each at {1.0 - self.delta:.6g}, n={self.n}>"
         )
 

@@ -645,7 +645,8 @@ def calibration_test(
     if statistic == "ece":
         index = binning.uniform_bins(scores, bins)
         ends = np.append(np.flatnonzero(np.diff(index)) + 1, len(scores))
-    ends, thresholds, expected = map(_validate.read_only, (ends, _thresholds(scores), expected))
+    ends, expected = _validate.read_only(ends), _validate.read_only(expected)
+    thresholds = _validate.read_only(_thresholds(scores))
     seeds = generator.integers(1, 2**64, (draws, 4), dtype=np.uint64)
 
     def reached(part: NDArray[np.uint64]) -> tuple[int, float]:

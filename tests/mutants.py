@@ -1325,6 +1325,27 @@ MUTANTS += [
         "kept = thinned(max(len(coverage) - 1, 1))",
         FIGURE_TESTS,
     ),
+    Mutant(
+        "compare: noise counts as a difference",
+        "calcore/comparison/__init__.py",
+        "allowance = abs(a.bias) + abs(b.bias) if biased else 0.0",
+        "allowance = 0.0",
+        "tests/test_bootstrap.py::test_noise_is_not_called_a_difference",
+    ),
+    Mutant(
+        "compare: no positives are enough",
+        "calcore/comparison/__init__.py",
+        "_TOO_FEW = 10",
+        "_TOO_FEW = 0",
+        "tests/test_bootstrap.py::test_rare_positives_decide_nothing",
+    ),
+    Mutant(
+        "compare: rows of a group count one by one",
+        "calcore/comparison/__init__.py",
+        "if units.order is None:\n        positive",
+        "if True:\n        positive",
+        "tests/test_bootstrap.py::test_few_positives_are_counted_by_groups",
+    ),
 ]
 
 

@@ -1314,8 +1314,8 @@ MUTANTS += [
     Mutant(
         "figures: long titles run over the edge",
         FIGURES,
-        "lines = [part for line in lines for part in textwrap.wrap(line, most)]",
-        "lines = [*lines][: most + 1]",
+        'return [part for line in text.split("\\n") for part in textwrap.wrap(line, most)]',
+        'return text.split("\\n")[: most + 1]',
         FIGURE_TESTS,
     ),
     Mutant(
@@ -1324,6 +1324,55 @@ MUTANTS += [
         "kept = thinned(len(coverage))",
         "kept = thinned(max(len(coverage) - 1, 1))",
         FIGURE_TESTS,
+    ),
+    Mutant(
+        "figures: the sixth curve looks like the first",
+        FIGURES,
+        "_MARKERS[number // len(_STYLES) % len(_MARKERS)]",
+        "_MARKERS[0]",
+        f"{FIGURE_TESTS}::test_curves_differ_up_to_25",
+    ),
+    Mutant(
+        "figures: no room for the legend",
+        FIGURES,
+        "max(top / (1.0 - taken),",
+        "max(top,",
+        f"{FIGURE_TESTS}::test_legends_of_many_models_cover_no_curve",
+    ),
+    Mutant(
+        "figures: names are mathtext",
+        FIGURES,
+        "    text.set_parse_math(False)\n",
+        "    text.set_parse_math(True)\n",
+        f"{FIGURE_TESTS}::test_names_are_shown_as_they_are",
+    ),
+    Mutant(
+        "figures: our own figures do not grow with fonts",
+        FIGURES,
+        "return max(*sizes, 10.0) / 10.0",
+        "return 1.0",
+        f"{FIGURE_TESTS}::test_nothing_is_cut_off_with_large_fonts",
+    ),
+    Mutant(
+        "figures: shared axes are narrowed",
+        FIGURES,
+        "low, high = min(low, *before), max(high, *before)",
+        "pass",
+        f"{FIGURE_TESTS}::test_shared_axes_are_not_zoomed",
+    ),
+    Mutant(
+        "diagrams: no end for a tiny delta",
+        DIAGRAMS,
+        "below = np.where((half < _TINY_TAIL) | np.isnan(below), wider, below)",
+        "below = np.nan_to_num(below)",
+        f"{DIAGRAM_TESTS}::test_ends_of_tiny_delta_hold",
+    ),
+    Mutant(
+        "diagrams: certificate of other scores taken",
+        DIAGRAMS,
+        "if abs(certificate.mean_score - mean) > slack:",
+        "if abs(certificate.mean_score - mean) > 1.0:",
+        f"{DIAGRAM_TESTS}::test_certificates_of_the_same_rows",
     ),
 ]
 

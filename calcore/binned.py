@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from calcore import _validate, figures
 from calcore._classes import ClassRows, class_rows
 from calcore.kernels import bin_sums
+from calcore.results import Interval
 from calcore.table import CellTable, ScoreTable, partition
 from calcore.table.bin_counts import Norm
 from calcore.table.given import Given, given, weighted
@@ -768,7 +769,11 @@ class EceCurve:
         return type(self), tuple(getattr(self, name) for name in self.__slots__)
 
     def plot(
-        self, ax: Axes | None = None, *, label: str | None = None, band: ArrayLike | None = None
+        self,
+        ax: Axes | None = None,
+        *,
+        label: str | None = None,
+        band: ArrayLike | Sequence[Interval] | None = None,
     ) -> Axes:
         """Draw the error over the number of bins, with a band, and dotted what noise alone would give.
 
@@ -781,8 +786,10 @@ class EceCurve:
             Where to draw; default a new figure.
         label : str, optional
             Name in the legend.
-        band : array_like of shape (k, 2), optional
-            Both ends for each number of bins, as from resampling; default `ece` less and plus `std`.
+        band : array_like of shape (k, 2) or sequence of k Interval, optional
+            Both ends for each number of bins, in [0, 1], as from resampling: intervals of
+            `calcore.compare` with metrics ``[f"ece@{k}" for k in curve.n_bins]`` and the same strategy.
+            Default `ece` less and plus `std`.
 
         Returns
         -------
@@ -896,11 +903,25 @@ def ece_curve(
     return EceCurve(counts, value, used, noise, hidden, std, int(counts[best]), table.n, strategy, slope)
 
 
-def _band(band: ArrayLike, k: int) -> NDArray[np.float64]:
-    given = np.asarray(band)
+def _band(band: ArrayLike | Sequence[Interval], k: int) -> NDArray[np.float64]:
+    """Both ends of each, checked."""
+    pairs: Any = band
+    if isinstance(band, Sequence):
+        pairs = [(end.lower, end.upper) if isinstance(end, Interval) else end for end in band]
+    try:
+        given = np.asarray(pairs)
+    except ValueError:
+        raise ValueError(
+            f"band must have two ends for each of {k} numbers of bins; got rows of several lengths"
+        ) from None
     if given.shape != (k, 2):
         raise ValueError(f"band must have two ends for each of {k} numbers of bins; got shape {given.shape}")
     ends = np.column_stack([_validate.numbers(given[:, j], "band") for j in (0, 1)])
+    outside = (ends < 0.0) | (ends > 1.0)
+    if outside.any():
+        row = int(np.argmax(outside.any(axis=1)))
+        value = float(ends[row, np.argmax(outside[row])])
+        raise ValueError(f"band must lie in [0, 1]; got {value!r} at index {row}")
     crossed = ends[:, 0] > ends[:, 1]
     if crossed.any():
         row = int(np.argmax(crossed))

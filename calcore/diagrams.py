@@ -46,6 +46,9 @@ _MOST_BINS = figures.MOST_POINTS
 _FINER = 4
 """Parts of a bin that are looked at for errors of both signs."""
 
+_TINY_TAIL = 1e-300
+"""Below this the inverse of the beta distribution is wrong, in either direction."""
+
 _BARS = 40
 _CURVE = 1000
 """Points of a risk-coverage curve that are kept."""
@@ -229,8 +232,8 @@ def reliability(
     Raises
     ------
     ValueError
-        If an argument breaks its rule, or `certificate` has other numbers of rows or of positives; the
-        message names it, the rule, the value and where.
+        If an argument breaks its rule, or `certificate` has another number of rows or of positives, or
+        another mean score; the message names it, the rule, the value and where.
     TypeError
         If `y_prob` is missing, or given beside a table, `certificate` is none, or "isotonic" is asked of a
         CellTable.
@@ -242,7 +245,8 @@ def reliability(
     tails than a binomial of the same mean, at all counts at least one row away from that mean. So they hold
     for the mean rate where an end is that far from k_b / n_b, which is so for all counts but 1 and n_b - 1 if
     delta is below 1/2, and is enforced else. For those two the ends of a union bound are taken instead,
-    delta / (2 n_b) and 1 less that. Labels must be independent given the scores.
+    delta / (2 n_b) and 1 less that; and for all counts where delta is too small for the inverse of the beta
+    distribution (1e-140), of which ends are then a little wider. Labels must be independent given the scores.
 
     *Cancelling.* A bin is certified to be off if its simultaneous interval leaves out its mean score.
     `cancels` is true if one bin is certified to have scores too low and another too high; or if this is so of
@@ -613,7 +617,9 @@ class RiskCoverage:
         Thresholds descend. Of more than 1000 distinct confidences about 1000 are kept, evenly spaced; the
         last is always all rows.
     aurc : float
-        Area under the curve: the mean over rows of the risk at the row's own confidence as threshold.
+        Area under the curve: the mean over rows of the risk at the row's own confidence as threshold. It is
+        that of the whole curve, ``(np.diff(coverage, prepend=0) * risk).sum()`` if all confidences are kept;
+        else that sum is only about the same.
     e_aurc : float
         `aurc` less that of an order in which all errors come last; >= 0.
     error : float
@@ -637,7 +643,10 @@ class RiskCoverage:
         return _rebuilt(self)
 
     def plot(self, ax: Axes | None = None, *, label: str | None = None) -> Axes:
-        """Draw risk over coverage as steps, whose area is `aurc`, and dotted the best order of these errors.
+        """Draw risk over coverage as steps, and dotted the best order of these errors.
+
+        The area of the steps is `aurc` up to 300 distinct confidences. Of more, 300 points of the curve are
+        drawn, and the area of their steps is about that.
 
         Call it again with the same axes and other labels to compare models.
 
@@ -858,7 +867,7 @@ def _diagram(
         curve = np.stack([fit.thresholds, fit.recalibrated])
     sums = partition.sums_of(table, Scheme(settings.n_bins, strategy, None))
     if certificate is not None:
-        _check_certificate(certificate, argument, table.n, int(sums.hits.sum()))
+        _check_certificate(certificate, argument, table, sums)
     bins = table_of(sums, strategy)
     together = _simultaneous(sums, settings.share)
     off = _sign(bins.mean_score, together)
@@ -899,16 +908,23 @@ def _intervals(hits: Floats, rows: Integers, delta: float) -> Floats:
     """Both ends for the mean of `rows` probabilities from the number of events: see `reliability`.
 
     Clopper-Pearson, at most one row less than the count at the lower end and one more at the upper (which
-    binds for counts of 1 and rows - 1, and where delta is 1/2 or more).
+    binds for counts of 1 and rows - 1, and where delta is 1/2 or more). Where delta is too small for the
+    inverse of the beta distribution (from about 1e-140 on, depending on counts), the ends are those of the
+    union bound, comb(n, k) p^k, and so a little wider.
     """
-    from scipy.special import betaincinv
+    from scipy.special import betaincinv, betaln
 
     half, size = 0.5 * delta, rows.astype(np.float64)
     ends = np.empty((len(rows), 2))
     for column, count in ((0, hits), (1, size - hits)):
         n, k = np.maximum(size, 1.0), np.maximum(count, 1.0)
         # n events of probability p are k or more with probability I_p(k, n - k + 1)
-        below = np.minimum(betaincinv(k, n - k + 1.0, half), (k - 1.0) / n)
+        below = betaincinv(k, n - k + 1.0, half)
+        if half < _TINY_TAIL or np.isnan(below).any():
+            log_tail = math.log(half) if half > 0.0 else -math.inf
+            wider = np.exp((log_tail + np.log(n + 1.0) + betaln(n - k + 1.0, k + 1.0)) / k)
+            below = np.where((half < _TINY_TAIL) | np.isnan(below), wider, below)
+        below = np.minimum(below, (k - 1.0) / n)
         below = np.where(count > 1.0, below, np.where(count == 1.0, half / n, 0.0))
         ends[:, column] = below if column == 0 else 1.0 - below
     return ends
@@ -958,16 +974,29 @@ def _histogram(table: ScoreTable | CellTable, view: tuple[float, float]) -> tupl
     return edges, _sums(table, edges).rows
 
 
-def _check_certificate(certificate: Any, argument: str, n: int, n_positive: int) -> None:
+def _check_certificate(
+    certificate: Any, argument: str, table: ScoreTable | CellTable, sums: partition.BinSums
+) -> None:
     if not isinstance(certificate, Certificate):
         raise TypeError(f"{argument} must be a Certificate; got {type(certificate).__name__}")
+    n, n_positive = table.n, int(sums.hits.sum())
     rows = certificate.n + certificate.n_dropped
     if rows != n:
         raise ValueError(f"{argument} must be of the same rows; got one of {rows:,} rows for {n:,}")
-    if not certificate.n_dropped and certificate.n_positive != n_positive:
+    if certificate.n_dropped:
+        return  # of the rows that were kept nothing is known here
+    if certificate.n_positive != n_positive:
         raise ValueError(
             f"{argument} must be of the same rows; got one of {certificate.n_positive:,} positives for "
             f"{n_positive:,}"
+        )
+    mean = min(math.fsum(sums.scores) / n, 1.0)
+    kept = isinstance(table, ScoreTable) and certificate.table == "sorted scores"
+    # sums are off by 2^-57 a row and 2^-48 of themselves; those of cells by 2^-31 of a cell's width a row
+    slack = 2.0**-50 + 2.0**-46 * mean if kept else 2.0**-30
+    if abs(certificate.mean_score - mean) > slack:
+        raise ValueError(
+            f"{argument} must be of the same scores; got one of mean {certificate.mean_score!r} for {mean!r}"
         )
 
 

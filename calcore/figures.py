@@ -1,23 +1,30 @@
 """Drawing: plain numbers in, matplotlib Axes out. Nothing is computed here that a reader would quote.
 
-matplotlib is imported when something is drawn, not before. No global setting is read or changed but those
-that the user's own style makes, nothing is shown, and no picture has more than a few hundred points. Colours
-are those of Okabe and Ito, which differ for the colour-blind; markers and dashes differ too, for prints in
-grey.
+matplotlib is imported when something is drawn, not before. No global setting is changed, nothing is shown,
+and no picture has more than a few hundred points. Colours are those of Okabe and Ito, which differ for the
+colour-blind; markers and dashes differ too, for prints in grey.
+
+Figures that are made here grow with the size of the user's fonts, and with their legend. Texts are shown as
+they are: a dollar or an underscore in a name means nothing. Axes that share an axis with others are not
+zoomed, and their limits only widen.
 """
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
     from matplotlib.figure import SubFigure as SubFigure
+    from matplotlib.lines import Line2D
+    from matplotlib.text import Text
 
 __all__ = [
     "MOST_POINTS",
@@ -53,11 +60,19 @@ _STYLES = (
     (PURPLE, (0, (2, 1.5))),
     (ORANGE, (0, (8, 2))),
 )
+_MARKERS = ("", "s", "^", "D", "v")
+"""Along a curve, for one round of colours and dashes after the other."""
 _MARGIN = 0.03
 _STRIP = 0.18
 """Height of the histogram, in parts of the height of the diagram above it."""
 
 _OURS = "calcore"
+_CURVE, _NAMELESS, _KEY = "calcore curve", "calcore curve without a name", "calcore key"
+"""What lines are: known again when the next model is drawn on the same axes."""
+_FULL = 0.6
+"""Part of the height of axes that a legend may take."""
+_LEAST = 2.0
+"""Inches of our own figures that are left for curves."""
 Floats = NDArray[np.float64]
 
 
@@ -74,12 +89,12 @@ class Points(NamedTuple):
 
 
 def limits(*columns: Floats) -> tuple[float, float]:
-    """Part of [0, 1] to draw: all of it if the numbers span half of it or nothing, else what they span."""
+    """Part of [0, 1] to draw: all of it if the numbers span half of it or next to nothing, else that."""
     every = np.concatenate([np.ravel(column) for column in columns])
     every = every[np.isfinite(every)]
     low, high = (float(every.min()), float(every.max())) if every.size else (0.0, 0.0)
     span = high - low
-    if span >= 0.5 or span <= 0.0:
+    if span >= 0.5 or span <= 1e-9 * high:
         return 0.0, 1.0
     return max(low - 0.08 * span, 0.0), min(high + 0.08 * span, 1.0)
 
@@ -120,7 +135,7 @@ def reliability(
     Parameters
     ----------
     view : (float, float)
-        Limits of both axes.
+        Limits of both axes; of shared axes 0 and 1.
     labels : (str, str)
         Of x and y.
     curve : pair of float64 arrays, optional
@@ -131,6 +146,9 @@ def reliability(
         One of many: no labels of axes, no legend.
     """
     canvas = _axes(ax, 4.8, 5.5)
+    seen = view
+    if _is_shared(canvas, "x") or _is_shared(canvas, "y"):
+        view = 0.0, 1.0
     low, high = view
     span = high - low
     pad = _MARGIN * span
@@ -138,11 +156,14 @@ def reliability(
     handles: list[Any] = []
     if curve is not None:
         kept = thinned(len(curve[0]))
+        x, y = curve[0][kept], curve[1][kept]
         handles += canvas.plot(
-            curve[0][kept],
-            curve[1][kept],
+            x,
+            y,
             color=VERMILLION,
             linewidth=1.6,
+            marker="D" if max(np.ptp(x), np.ptp(y)) < 0.005 * span else "",
+            markersize=5.0,
             zorder=4,
             label="isotonic regression",
         )
@@ -175,24 +196,25 @@ def reliability(
     floor = low - pad
     if bars is not None:
         floor -= _STRIP * span
-        _strip(canvas, *bars, view, floor)
-    canvas.set_xlim(low - pad, high + pad)
-    canvas.set_ylim(floor, high + pad)
+        _strip(canvas, *bars, view, floor, seen)
+    _widen(canvas, "x", low - pad, high + pad)
+    _widen(canvas, "y", floor, high + pad)
     canvas.set_aspect("equal", adjustable="box")
     _ticks(canvas, view, 3 if small else 6)
     _title(canvas, title, small)
     if small:
         return canvas
-    canvas.set_xlabel(labels[0])
-    canvas.set_ylabel(labels[1])
+    _labels(canvas, *labels)
+    if curve is not None and not points.score.size:
+        points = Points(*curve, np.ones(len(curve[0])))  # the legend keeps out of its way
     if handles:
         tall = high + pad - floor
-        canvas.legend(
-            handles=handles,
+        canvas.apply_aspect()
+        _legend(
+            canvas,
+            handles,
             loc=_corner(points, view),
             bbox_to_anchor=(0.0, (low - pad - floor) / tall, 1.0, (span + 2.0 * pad) / tall),
-            fontsize="small",
-            **_plain(canvas),
         )
     return canvas
 
@@ -243,7 +265,7 @@ def residuals(
         -1 where the score is certified to be too high, 1 where too low, else 0.
     """
     canvas = _axes(ax, 5.8, 4.0)
-    low, high = limits(score)
+    low, high = (0.0, 1.0) if _is_shared(canvas, "x") else limits(score)
     pad = _MARGIN * (high - low)
     canvas.axhline(0.0, color=GREY, linestyle=(0, (4, 3)), linewidth=1.0, zorder=1)
     for value, color, marker, name in (
@@ -269,25 +291,21 @@ def residuals(
             zorder=3,
             label=f"{name} ({count})",
         )
-    canvas.set_xlim(low - pad, high + pad)
+    _widen(canvas, "x", low - pad, high + pad)
     bottom, top = min(float(ends.min()), 0.0), max(float(ends.max()), 0.0)
-    wide_enough = canvas.get_window_extent().width > 3.7 * canvas.figure.dpi
-    rows = 1 if wide_enough else len(np.unique(sign))
-    canvas.set_ylim(bottom - 0.05 * (top - bottom), top + (0.12 + 0.1 * rows) * (top - bottom))
-    canvas.set_xlabel(labels[0])
-    canvas.set_ylabel(labels[1])
+    _labels(canvas, *labels)
     _title(canvas, title)
-    canvas.legend(
-        fontsize="small",
-        ncols=3 if wide_enough else 1,
-        loc="upper left",
+    taken = _legend(
+        canvas,
+        canvas.get_legend_handles_labels()[0],
+        columns=(3, 1),
         handletextpad=0.2,
         columnspacing=1.0,
         title=f"Certified at {_percent(level)}, all bins together",
-        title_fontsize="small",
         alignment="left",
-        **_plain(canvas),
     )
+    tall = 1.07 * (top - bottom)
+    _widen(canvas, "y", bottom - 0.05 * (top - bottom), bottom + tall / (1.0 - taken))
     return canvas
 
 
@@ -304,27 +322,55 @@ def binned_error(
 ) -> Axes:
     """A binned error over numbers of bins; again on the same axes for another model."""
     canvas = _axes(ax, 5.8, 4.0)
-    color, dashes, number = _next_style(canvas)
+    style, number = _next_style(canvas)
+    color = style["color"]
     order = np.argsort(counts, kind="stable")
     order = order[thinned(len(order))]
     x = counts[order]
     mark = int(np.argmin(np.abs(x - suggested)))
-    canvas.fill_between(x, band[order, 0], band[order, 1], color=color, alpha=0.18, linewidth=0.0, zorder=1)
-    canvas.plot(
-        x, error[order], color=color, linestyle=dashes, linewidth=1.7, label=label, gid=_OURS, zorder=3
-    )
+    alone = len(x) == 1
+    if alone:
+        canvas.vlines(x, band[:, 0], band[:, 1], color=color, alpha=0.35, linewidth=3.2, zorder=1)
+    else:
+        canvas.fill_between(
+            x, band[order, 0], band[order, 1], color=color, alpha=0.18, linewidth=0.0, zorder=1
+        )
+    (line,) = canvas.plot(x, error[order], **style, linewidth=1.7, zorder=3)
+    _name(line, label)
     canvas.plot(x[mark], error[order][mark], color=color, marker="o", markersize=6.0, zorder=3)
-    canvas.plot(x, noise[order], color=color, linestyle=":", linewidth=1.3, zorder=2)
+    canvas.plot(
+        x,
+        noise[order],
+        color=color,
+        linestyle=":",
+        linewidth=1.3,
+        marker="_" if alone else "",
+        markersize=12.0,
+        zorder=2,
+    )
     if number == 0:
-        canvas.plot([], [], color=GREY, linestyle=":", linewidth=1.3, label="if calibrated, from noise alone")
-        canvas.plot([], [], color=GREY, linestyle="", marker="o", markersize=6.0, label="suggested bins")
+        for marker, dots, name in (("", ":", "if calibrated, from noise alone"), ("o", "", "suggested bins")):
+            canvas.plot(
+                [],
+                [],
+                color=GREY,
+                linestyle=dots,
+                linewidth=1.3,
+                marker=marker,
+                markersize=6.0,
+                label=name,
+                gid=_KEY,
+            )
         _title(canvas, title)
-    canvas.set_xlabel("Number of bins")
-    canvas.set_ylabel("Expected calibration error")
-    tallest = max(float(band[order, 1].max()), float(error.max()), float(noise.max()))
-    _heighten(canvas, 1.45 * tallest, number)
+    _labels(canvas, "Number of bins", "Expected calibration error")
+    first, last = (float(end) for end in canvas.dataLim.intervalx)
+    if last - first < 2.0:
+        _widen(canvas, "x", first - 1.0, last + 1.0)
+    else:
+        canvas.autoscale(axis="x")
     _whole_ticks(canvas)
-    _legend(canvas)
+    tallest = max(float(band[:, 1].max()), float(error.max()), float(noise.max()))
+    _heighten(canvas, max(1.04 * tallest, 1.04 * float(canvas.dataLim.y1)), number)
     return canvas
 
 
@@ -337,22 +383,24 @@ def selective_risk(
     label: str | None,
     title: str,
 ) -> Axes:
-    """Risk over coverage, as steps whose area is AURC; again on the same axes for another model."""
+    """Risk over coverage, as steps; again on the same axes for another model.
+
+    Each step has the risk at its right end: their area is AURC if no coverage is left out, else about that.
+    """
     canvas = _axes(ax, 5.2, 4.0)
-    color, dashes, number = _next_style(canvas)
+    style, number = _next_style(canvas)
+    color = style["color"]
     kept = thinned(len(coverage))
     x, y = coverage[kept], risk[kept]
-    canvas.plot(
+    (line,) = canvas.plot(
         np.concatenate([[0.0], x]),
         np.concatenate([y[:1], y]),
         drawstyle="steps-pre",
-        color=color,
-        linestyle=dashes,
+        **style,
         linewidth=1.7,
-        label=label if label is not None or number else "by confidence",
-        gid=_OURS,
         zorder=3,
     )
+    _name(line, label if label is not None or number else "by confidence")
     grid = np.linspace(0.0, 1.0, 101)[1:]
     canvas.plot(
         grid,
@@ -362,16 +410,18 @@ def selective_risk(
         linewidth=1.1,
         zorder=2,
         label="all errors last" if number == 0 else None,
+        gid=_KEY if number == 0 else None,
     )
     canvas.plot([x[-1]], [y[-1]], color=color, marker="o", markersize=5.0, clip_on=False, zorder=4)
-    tall = float(y[x >= min(0.05, x[-1])].max())
-    _heighten(canvas, 1.12 * tall, number)
-    canvas.set_xlim(0.0, 1.02)
-    canvas.set_xlabel("Coverage: share of rows that are answered")
-    canvas.set_ylabel("Risk: share of errors among them")
+    _widen(canvas, "x", 0.0, 1.02)
+    _labels(canvas, "Coverage: share of rows that are answered", "Risk: share of errors among them")
     if number == 0:
         _title(canvas, title)
-    _legend(canvas)
+    tallest = 0.0
+    for line in _curves(canvas):  # without the first rows, whose risk says little
+        x, y = (np.asarray(column, np.float64) for column in line.get_data())
+        tallest = max(tallest, float(y[x >= min(0.05, x[-1])].max()))
+    _heighten(canvas, 1.04 * tallest, number)
     return canvas
 
 
@@ -383,9 +433,9 @@ def panels(
     rows = -(-number // columns)
     made: Any = figure
     if figure is None:
-        made = _pyplot().figure(
-            figsize=(max(2.1 * columns, 3.6) + 0.4, 2.75 * rows + 0.7), layout="constrained"
-        )
+        pyplot, scale = _pyplot(), _font_scale()
+        size = scale * (max(2.1 * columns, 3.6) + 0.4), scale * (2.75 * rows + 0.7)
+        made = pyplot.figure(figsize=size, layout="constrained")
     else:
         from matplotlib.figure import FigureBase
 
@@ -395,9 +445,12 @@ def panels(
     cells = list(grid.ravel())
     for spare in cells[number:]:
         spare.remove()
-    made.suptitle(title, fontsize="medium", x=0.01, ha="left").set_parse_math(False)
-    made.supxlabel(labels[0], fontsize="medium")
-    made.supylabel(labels[1], fontsize="medium")
+    for text in (
+        made.suptitle(title, fontsize="medium", x=0.01, ha="left"),
+        made.supxlabel(labels[0], fontsize="medium"),
+        made.supylabel(labels[1], fontsize="medium"),
+    ):
+        _literal(text)
     return made, cells[:number]
 
 
@@ -421,7 +474,10 @@ def _pyplot() -> Any:
 def _axes(ax: Any, width: float, height: float) -> Axes:
     """The user's axes, or those of a new figure of a size in inches."""
     if ax is None:
-        made: Axes = _pyplot().subplots(figsize=(width, height), layout="constrained")[1]
+        pyplot, scale = _pyplot(), _font_scale()
+        made: Axes
+        figure, made = pyplot.subplots(figsize=(scale * width, scale * height), layout="constrained")
+        figure.set_gid(_OURS)
         return made
     from matplotlib.axes import Axes as Kind
 
@@ -430,11 +486,57 @@ def _axes(ax: Any, width: float, height: float) -> Axes:
     return ax
 
 
-def _strip(canvas: Axes, edges: Floats, heights: Floats, view: tuple[float, float], floor: float) -> None:
+def _font_scale() -> float:
+    """The largest of the user's fonts for labels, in parts of 10 points; 1 if it is smaller."""
+    from matplotlib import rcParams
+    from matplotlib.font_manager import FontProperties
+
+    sizes = [
+        float(FontProperties(size=size).get_size_in_points())
+        for size in (
+            rcParams["font.size"],
+            rcParams["axes.labelsize"],
+            rcParams["xtick.labelsize"],
+            rcParams["ytick.labelsize"],
+        )
+    ]
+    return max(*sizes, 10.0) / 10.0
+
+
+def _siblings(canvas: Axes, axis: Literal["x", "y"]) -> list[Axes]:
+    """Other axes that have this axis in common."""
+    groups = canvas.get_shared_x_axes() if axis == "x" else canvas.get_shared_y_axes()
+    return [other for other in groups.get_siblings(canvas) if other is not canvas]
+
+
+def _is_shared(canvas: Axes, axis: Literal["x", "y"]) -> bool:
+    return bool(_siblings(canvas, axis))
+
+
+def _widen(canvas: Axes, axis: Literal["x", "y"], low: float, high: float) -> None:
+    """Set limits; if other axes that share them show something, only widen."""
+    if any(other.has_data() for other in _siblings(canvas, axis)):
+        before = canvas.get_xlim() if axis == "x" else canvas.get_ylim()
+        low, high = min(low, *before), max(high, *before)
+    if axis == "x":
+        canvas.set_xlim(low, high)
+    else:
+        canvas.set_ylim(low, high)
+
+
+def _strip(
+    canvas: Axes,
+    edges: Floats,
+    heights: Floats,
+    view: tuple[float, float],
+    floor: float,
+    seen: tuple[float, float],
+) -> None:
+    """Bars over the part `seen` of the scores that they were counted for."""
     low, high = view
     room = 0.92 * _STRIP * (high - low)
     tallest = float(heights.max())
-    inside = edges.clip(low, high)
+    inside = edges.clip(*seen)
     scaled = floor + room * heights / (tallest if tallest > 0.0 else 1.0)
     canvas.stairs(scaled, inside, baseline=floor, fill=True, color=PALE, zorder=0.5)
     canvas.axhline(floor + _STRIP * (high - low), color=PALE, linewidth=0.7, zorder=0.5)
@@ -453,42 +555,134 @@ def _ticks(canvas: Axes, view: tuple[float, float], most: int) -> None:
 def _whole_ticks(canvas: Axes) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    canvas.xaxis.set_major_locator(MaxNLocator(integer=True))
+    canvas.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
+
+
+def _literal(text: Text) -> None:
+    """Show a text as it is: neither mathtext nor TeX."""
+    text.set_parse_math(False)
+    text.set_usetex(False)
+
+
+def _wrapped(text: str, points: float, size: float, least: int) -> list[str]:
+    """Lines that are no longer than so many points, about: they are wrapped before they are laid out."""
+    most = max(int(points / (0.51 * size)), least)
+    return [part for line in text.split("\n") for part in textwrap.wrap(line, most)]
+
+
+def _extent(canvas: Axes) -> tuple[float, float]:
+    """Width and height of axes in points."""
+    box = canvas.get_window_extent()
+    points = 72.0 / canvas.figure.dpi
+    return max(box.width * points, 1.0), max(box.height * points, 1.0)
 
 
 def _title(canvas: Axes, text: str, small: bool = False) -> None:
-    """Lines that are no longer than the axes are wide, about: they are wrapped before they are laid out."""
-    width = canvas.get_window_extent().width * 72.0 / canvas.figure.dpi
+    width, _ = _extent(canvas)
     title = canvas.set_title("", loc="left", fontsize="small" if small or width < 230.0 else "medium")
-    title.set_parse_math(False)
-    lines = text.replace("n = ", "n\u00a0=\u00a0").split("\n")
-    if not small:
-        most = max(int(width / (0.51 * float(title.get_fontsize()))), 16)
-        lines = [part for line in lines for part in textwrap.wrap(line, most)]
-    title.set_text("\n".join(lines))
+    _literal(title)
+    text = text.replace("n = ", "n\u00a0=\u00a0")
+    title.set_text(text if small else "\n".join(_wrapped(text, width, float(title.get_fontsize()), 16)))
 
 
-def _plain(canvas: Axes) -> dict[str, Any]:
-    """A legend without a frame, on the background of the axes."""
-    return {"framealpha": 0.85, "edgecolor": "none", "facecolor": canvas.get_facecolor()}
+def _labels(canvas: Axes, x: str, y: str) -> None:
+    for axis, text, length in zip((canvas.xaxis, canvas.yaxis), (x, y), _extent(canvas), strict=True):
+        _literal(axis.label)
+        axis.set_label_text("\n".join(_wrapped(text, length, float(axis.label.get_fontsize()), 10)))
 
 
 def _heighten(canvas: Axes, top: float, number: int) -> None:
-    """From 0 to the top of this curve, or of one that was drawn before."""
-    before = canvas.get_ylim()[1] if number else 0.0
-    top = max(top, before)
-    canvas.set_ylim(0.0, top if top > 0.0 else 1.0)
+    """From 0 to the top of all curves and a legend above them; never lower than it was for those before."""
+    lines = [
+        line
+        for line in canvas.lines
+        if line.get_gid() in (_CURVE, _KEY)
+        or (line.get_gid() != _NAMELESS and not str(line.get_label()).startswith("_"))
+    ]
+    lines.sort(key=lambda line: line.get_gid() != _CURVE)  # curves, then what dots and dotted lines are
+    taken = _legend(canvas, lines, columns=(1,) if len(lines) <= 4 else (2, 1), handlelength=3.0)
+    top = max(top / (1.0 - taken), canvas.get_ylim()[1] if number else 0.0)
+    _widen(canvas, "y", 0.0, top if top > 0.0 else 1.0)
 
 
-def _legend(canvas: Axes) -> None:
-    """Curves first, then what dots and dotted lines are."""
-    lines = [line for line in canvas.lines if not str(line.get_label()).startswith("_")]
-    lines.sort(key=lambda line: line.get_gid() != _OURS)
-    canvas.legend(handles=lines, loc="upper left", fontsize="small", handlelength=3.0, **_plain(canvas))
+def _legend(
+    canvas: Axes,
+    handles: Sequence[Artist],
+    *,
+    columns: tuple[int, ...] = (1,),
+    loc: Literal["upper left", "lower right"] = "upper left",
+    **options: Any,
+) -> float:
+    """Draw a legend of these artists; return the part of the axes' height that it takes, and a bit more.
+
+    It has the first number of `columns` that is not wider than the axes, or the last one. One that is too
+    large for the axes makes a figure of ours taller, and else gets a smaller font.
+    """
+    from matplotlib.font_manager import FontProperties
+
+    names = [str(handle.get_label()) for handle in handles]
+
+    def drawn(count: int, size: float) -> tuple[float, float]:
+        """Width and height, in points."""
+        legend = canvas.legend(
+            handles,
+            ["name"] * len(names),  # one that begins with an underscore would be left out
+            loc=loc,
+            ncols=count,
+            fontsize=size,
+            title_fontsize=size,
+            framealpha=0.85,
+            edgecolor="none",
+            facecolor=canvas.get_facecolor(),
+            **options,
+        )
+        for text, name in zip(legend.get_texts(), names, strict=True):
+            text.set_text(name)
+            _literal(text)
+        _literal(legend.get_title())
+        points = 72.0 / canvas.figure.dpi
+        box = legend.get_window_extent()
+        return box.width * points + size, box.height * points + size
+
+    size = float(FontProperties(size="small").get_size_in_points())
+    wide, tall, count = 0.0, 0.0, 1
+    room = _extent(canvas)
+    for count in columns:
+        wide, tall = drawn(count, size)
+        if wide <= room[0]:
+            break
+    missing = 72.0 * _LEAST * _font_scale() - (room[1] - tall)
+    figure: Any = canvas.figure
+    if figure.get_gid() == _OURS and missing > 0.0:
+        width, height = figure.get_size_inches()
+        figure.set_size_inches(width, height * (1.0 + missing / room[1]))
+        room = _extent(canvas)
+    smaller = min(room[0] / wide, _FULL * room[1] / tall)
+    if smaller < 1.0:
+        _, tall = drawn(count, max(size * smaller, 1.0))
+    return min(tall / room[1], 0.8)
 
 
-def _next_style(canvas: Axes) -> tuple[str, Any, int]:
-    """Colour and dashes for the next curve, and how many are there."""
-    number = sum(line.get_gid() == _OURS for line in canvas.lines)
+def _name(line: Line2D, label: str | None) -> None:
+    """Mark a curve as ours; after it was added, as axes would name one of an empty name themselves."""
+    line.set_gid(_NAMELESS if label is None else _CURVE)
+    if label is not None:
+        line.set_label(label)
+
+
+def _curves(canvas: Axes) -> list[Line2D]:
+    return [line for line in canvas.lines if line.get_gid() in (_CURVE, _NAMELESS)]
+
+
+def _next_style(canvas: Axes) -> tuple[dict[str, Any], int]:
+    """Colour, dashes and markers for the next curve, and how many are there; the 26th is as the first."""
+    number = len(_curves(canvas))
     color, dashes = _STYLES[number % len(_STYLES)]
-    return color, dashes, number
+    marker = _MARKERS[number // len(_STYLES) % len(_MARKERS)]
+    return {
+        "color": color,
+        "linestyle": dashes,
+        "marker": marker,
+        "markersize": 5.0,
+        "markevery": 0.12 if marker else None,
+    }, number

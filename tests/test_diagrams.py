@@ -112,6 +112,31 @@ def test_ends_have_their_tails(n: int, delta: float) -> None:
     assert np.all((ends[:, 0] <= k / n) & (k / n <= ends[:, 1]))
 
 
+@pytest.mark.parametrize("delta", [1e-100, 1e-140, 1e-150, 1e-200, 1e-300, 1e-305, 1e-310, 5e-324])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 20, 100])
+def test_ends_of_tiny_delta_hold(n: int, delta: float) -> None:
+    """No NaN, and never narrower than the exact tail allows; wider by at most its union bound."""
+    ends = _intervals(np.arange(n + 1.0), np.full(n + 1, n), delta)
+    half = Fraction(delta) / 2
+    for k in range(2, n + 1):
+        low = Fraction(float(ends[k, 0]))
+        assert tail(n, k, low) <= half * (1 + Fraction(1, 10**9)) or low == 0
+        if delta > 1e-320:
+            assert math.comb(n, k) * low**k >= half * (1 - Fraction(1, 10**9))
+    assert np.all((ends[:, 0] >= 0.0) & (ends[:, 0] <= ends[:, 1]) & (ends[:, 1] <= 1.0))
+    assert np.all(np.diff(ends[:, 0]) >= 0.0)
+
+
+def test_tiny_delta() -> None:
+    rng = np.random.default_rng(38)
+    s = rng.random(2000)
+    found = reliability(rng.random(2000) < s, s, delta=1e-300)
+    for ends in (found.intervals, found.simultaneous):
+        assert np.isfinite(ends).all()
+    assert not found.cancels
+    assert np.isfinite(residual_map(rng.random(2000) < s, s, delta=1e-300).gap_intervals).all()
+
+
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.sampled_from([0.0, 1e-4, 0.01, 0.1, 0.3, 0.5, 0.8, 0.99, 1.0]), min_size=1, max_size=9),
@@ -344,6 +369,22 @@ def test_certificates_of_the_same_rows() -> None:
             lambda: reliability(~labels, s, certificate=certificate),
             r"^certificate must be of the same rows; got one of \d+ positives for \d+$",
         ),
+        (
+            lambda: reliability(labels, 1.0 - s, certificate=certificate),
+            r"^certificate must be of the same scores; got one of mean 0\.\d+ for 0\.\d+$",
+        ),
+        (
+            lambda: reliability(labels, s * (1 - 1e-9), certificate=certificate),
+            r"^certificate must be of the same",
+        ),
+        (
+            lambda: reliability(CellTable().update(labels, 1.0 - s), certificate=certificate),
+            r"^certificate must be of the same scores",
+        ),
+        (
+            lambda: reliability_classwise(y, P[:, [1, 0, 2, 3]], certificates=certificates),
+            r"^certificates must be of the same scores",
+        ),
         (lambda: reliability(labels, s, certificate=0.1), r"^certificate must be a Certificate; got float$"),
         (
             lambda: reliability_classwise(y, P, certificates=certificate),
@@ -356,6 +397,18 @@ def test_certificates_of_the_same_rows() -> None:
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             call()
+
+
+@settings(max_examples=60, deadline=None)
+@given(ROWS, st.sampled_from([1.0, 1e-6, 1e-19, 1e-300]))
+def test_certificates_of_equal_scores_are_taken(rows: list[tuple[int, float]], scale: float) -> None:
+    """Of rows in another order, of tables and of cells, whatever the sums are rounded to."""
+    labels, scores = [y for y, _ in rows], [s * scale for _, s in rows]
+    cells = CellTable(64).update(labels, scores)
+    for source in ((labels, scores), (labels[::-1], scores[::-1]), (ScoreTable(labels, scores),), (cells,)):
+        certificate = calcore.certify(*source)
+        for other in ((labels, scores), (cells,)):
+            assert reliability(*other, n_bins=2, certificate=certificate).certificate is certificate
 
 
 # --- residuals ---------------------------------------------------------------------------------------------
@@ -406,7 +459,7 @@ def test_area_by_definition(rows: list[tuple[int, float]]) -> None:
     assert found.risk == pytest.approx([k.count(0) / len(k) for k in kept], abs=TINY)
     assert found.error == found.risk[-1]
     assert found.coverage[-1] == 1.0
-    # as steps, each up to its coverage, the curve has this area
+    # as steps, each up to its coverage, the curve has this area, as long as all are kept
     assert float((np.diff(found.coverage, prepend=0.0) * found.risk).sum()) == pytest.approx(
         found.aurc, abs=TINY
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from matplotlib.patches import StepPatch
 
 import calcore
 from calcore import figures
+from calcore.results import Interval
 
 matplotlib.use("Agg")
 
@@ -127,6 +129,36 @@ def test_nothing_is_cut_off_and_few_points_are_drawn(name: str) -> None:
     assert few_points(figure) < 1000
     figure.set_size_inches(figure.get_size_inches() * 1.5)
     assert_nothing_is_cut_off(figure)
+
+
+@pytest.mark.parametrize("name", everything())
+def test_nothing_is_cut_off_with_large_fonts(name: str) -> None:
+    with matplotlib.rc_context({"font.size": 18.0}):
+        made = everything()[name]()
+        assert_nothing_is_cut_off(made if isinstance(made, matplotlib.figure.Figure) else made.figure)
+
+
+@pytest.mark.parametrize("many", [1, 3, 4, 7, 12, 25])
+@pytest.mark.parametrize("own", [True, False])
+def test_legends_of_many_models_cover_no_curve(own: bool, many: int) -> None:
+    y, s = sample(400)
+    curve, risk = calcore.ece_curve(y, s), calcore.risk_coverage(y, confidence=s)
+    for result in (curve, risk):
+        ax = None if own else plt.subplots()[1]
+        for j in range(many):
+            ax = result.plot(ax, label=f"model {j}")  # type: ignore[attr-defined]
+        assert ax is not None
+        assert_nothing_is_cut_off(ax.figure)
+        legend = ax.get_legend()
+        assert len(legend.get_texts()) == many + (2 if result is curve else 1)
+        highest = (curve.ece + curve.std).max() if result is curve else risk.risk[risk.coverage > 0.05].max()
+        below = legend.get_window_extent()
+        inside = ax.get_window_extent()
+        assert ax.transData.transform((0.0, highest))[1] < below.y0
+        assert inside.x0 <= below.x0
+        assert below.x1 <= inside.x1
+        assert below.y1 <= inside.y1
+        assert inside.height * 72.0 / ax.figure.dpi > 144.0
 
 
 # --- content -----------------------------------------------------------------------------------------------
@@ -260,6 +292,139 @@ def test_curves_of_several_models() -> None:
     assert_nothing_is_cut_off(ax.figure)
 
 
+def test_curves_differ_up_to_25() -> None:
+    y, s = sample(300)
+    for result in (calcore.ece_curve(y, s), calcore.risk_coverage(y, confidence=s)):
+        ax = None
+        for j in range(26):
+            ax = result.plot(ax, label=f"model {j}")  # type: ignore[attr-defined]
+        assert ax is not None
+        lines = [line for line in ax.lines if str(line.get_label()).startswith("model")]
+        grey = [(str(line._unscaled_dash_pattern), line.get_marker()) for line in lines]  # type: ignore[attr-defined]
+        assert len(set(grey[:25])) == 25, "not by colour alone"
+        looks = [(line.get_color(), *look) for line, look in zip(lines, grey, strict=True)]
+        assert looks[25] == looks[0]
+        handles = ax.get_legend().legend_handles
+        shown = {(h.get_color(), str(h._unscaled_dash_pattern), h.get_marker()) for h in handles[:25]}  # type: ignore[union-attr]
+        assert len(shown) == 25, "and in the legend"
+
+
+NAMES = ["a$_{$b", "cost_$5$", "_x", "_child3", "$", "100%", "x^2 & \\alpha #1", "", "two\nlines"]
+
+
+def test_names_are_shown_as_they_are() -> None:
+    y, s = sample(300)
+    curve, risk = calcore.ece_curve(y, s), calcore.risk_coverage(y, confidence=s)
+    ax = over = None
+    for name in NAMES:
+        ax, over = curve.plot(ax, label=name), risk.plot(over, label=name)
+    assert ax is not None
+    assert over is not None
+    texts = ax.get_legend().get_texts()
+    assert [text.get_text() for text in texts[:-2]] == NAMES
+    assert [text.get_text().split(": AURC")[0] for text in over.get_legend().get_texts()[:-1]] == NAMES
+    assert not any(text.get_parse_math() for text in texts)
+    ax.figure.draw_without_rendering()
+    over.figure.draw_without_rendering()
+    # an odd dollar would be shown as it is by chance: a name of mathtext is as wide as its signs
+    wide = {text.get_text(): text.get_window_extent().width for text in texts}
+    assert wide["cost_$5$"] > wide["100%"] * 1.5
+    t, P = digits()
+    names = np.array([f"${j}_$" for j in range(10)])
+    calcore.reliability_classwise(names[t], P, labels=names).plot(max_panels=2).draw_without_rendering()
+    with matplotlib.rc_context({"text.usetex": True}):
+        assert not any(text.get_usetex() for text in curve.plot(label="_$").get_legend().get_texts())
+
+
+def test_a_curve_without_a_name_is_not_in_the_legend() -> None:
+    y, s = sample(300)
+    curve = calcore.ece_curve(y, s)
+    ax = curve.plot(curve.plot())
+    ax.plot([5, 50], [0.0, 0.1], label="mine")
+    curve.plot(ax, label="b")
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == ["b", "if calibrated, from noise alone", "suggested bins", "mine"]
+
+
+def test_an_isotonic_curve_of_one_score_is_seen() -> None:
+    """One vertex, or several at about one place, make no line."""
+    near = np.nextafter(0.3, 1.0)
+    for made in (
+        calcore.corp([1], [0.5]),
+        calcore.corp([0, 0, 1, 1], [0.3, near] * 2),
+        calcore.reliability([0, 1, 1, 0], np.full(4, 0.3), strategy="isotonic"),
+        calcore.reliability([0], [0.0], strategy="isotonic"),
+    ):
+        ax = made.plot()  # type: ignore[attr-defined]
+        line = next(line for line in ax.lines if line.get_label() == "isotonic regression")
+        assert line.get_marker() == "D"
+        ax.figure.draw_without_rendering()
+        x, y = (float(column[0]) for column in line.get_data())
+        assert ax.get_xlim()[0] < x < ax.get_xlim()[1]
+        assert ax.get_ylim()[0] < y < ax.get_ylim()[1]
+        covered = ax.get_legend().get_window_extent()
+        assert not covered.contains(*ax.transData.transform((x, y)))
+    line = next(
+        line for line in calcore.corp([0, 1], [0.2, 0.8]).plot().lines if line.get_color() == "#D55E00"
+    )
+    assert line.get_marker() == ""
+
+
+@pytest.mark.parametrize("numbers", [[15], [1], [14, 15], [3, 5], [2**20]])
+def test_ticks_are_whole_numbers_of_bins(numbers: list[int]) -> None:
+    y, s = sample(300)
+    ax = calcore.ece_curve(y, s, numbers).plot()
+    ax.figure.draw_without_rendering()
+    low, high = ax.get_xlim()
+    ticks = [t for t in ax.get_xticks() if low <= t <= high]
+    assert ticks
+    assert all(t == int(t) for t in ticks)
+    assert set(numbers) <= set(ticks)
+    assert low < min(numbers)
+    assert max(numbers) < high
+
+
+def test_one_number_of_bins_has_its_band() -> None:
+    y, s = sample(300)
+    curve = calcore.ece_curve(y, s, [15])
+    ax = curve.plot(band=[[0.01, 0.2]])
+    (band,) = [c for c in ax.collections if isinstance(c, LineCollection)]
+    assert np.array_equal(band.get_segments(), [[[15.0, 0.01], [15.0, 0.2]]])
+    assert any(line.get_marker() == "_" and line.get_ydata()[0] == curve.noise[0] for line in ax.lines)
+
+
+def test_shared_axes_are_not_zoomed() -> None:
+    y, s = sample(2000, s_shape)
+    seldom = rare()
+    for order in ((0, 1), (1, 0)):
+        _, cells = plt.subplots(1, 2, sharex=True, sharey=True)
+        for cell, which in zip(cells, order, strict=True):
+            calcore.reliability(*((y, s) if which == 0 else seldom)).plot(cell)
+        assert cells[0].get_xlim() == pytest.approx((-0.03, 1.03))
+        assert cells[0].get_ylim()[1] == pytest.approx(1.03)
+        assert len(cells[0].get_xticks()) >= 5
+        (bars,) = [p for p in cells[order.index(1)].patches if isinstance(p, StepPatch)]
+        assert bars.get_data().edges.max() < 0.02, "its histogram is over what it was counted for"
+        _, cells = plt.subplots(1, 2, sharex=True, sharey=True)
+        found = [calcore.residual_map(y, s), calcore.residual_map(*seldom)]
+        for cell, which in zip(cells, order, strict=True):
+            found[which].plot(cell)
+        for result in found:
+            low, high = cells[0].get_ylim()
+            ends = result.gap_intervals
+            assert low < ends.min()
+            assert ends.max() < high
+        assert cells[0].get_xlim() == pytest.approx((-0.03, 1.03))
+        _, cells = plt.subplots(1, 2, sharex=True, sharey=True)
+        curves = [calcore.ece_curve(y, s), calcore.ece_curve(*seldom, [2, 90])]
+        for cell, which in zip(cells, order, strict=True):
+            curves[which].plot(cell)
+        assert cells[0].get_ylim()[1] > (curves[0].ece + curves[0].std).max()
+        low, high = cells[0].get_xlim()
+        assert low <= 2.0
+        assert high >= 90.0
+
+
 def test_bands() -> None:
     y, s = sample(1000)
     curve = calcore.ece_curve(y, s, [5, 10])
@@ -271,10 +436,39 @@ def test_bands() -> None:
         ([[0.0, 0.1]], r"^band must have two ends for each of 2 numbers of bins; got shape \(1, 2\)$"),
         ([[0.0, 0.1], [0.3, 0.2]], r"^band must have its lower end first; got 0.3 above 0.2 at index 1$"),
         ([[0.0, 0.1], [np.nan, 0.2]], r"^band .*nan"),
+        ([[0.0, 0.1], [0.1, np.inf]], r"^band .*inf"),
+        ([[-1, 2], [0, 1]], r"^band must lie in \[0, 1\]; got -1.0 at index 0$"),
+        ([[0, 1], [0, 2]], r"^band must lie in \[0, 1\]; got 2.0 at index 1$"),
+        ([[0.0, 0.1], [0.2]], r"^band must have two ends .*; got rows of several lengths$"),
+        (
+            [Interval(0.0, 0.1)],
+            r"^band must have two ends for each of 2 numbers of bins; got shape \(1, 2\)$",
+        ),
+        ([Interval(0.0, 0.1), 0.3], r"^band must have two ends .*; got rows of several lengths$"),
+        (Interval(0.0, 0.1), r"^band must have two ends .*; got shape \(\)$"),
+        ([Interval(0.0, 0.1), Interval(0.3, 0.2)], r"^band must have its lower end first; got 0.3 above 0.2"),
+        ([], r"^band must have two ends .*; got shape \(0,\)$"),
     ):
         with pytest.raises(ValueError, match=message):
             curve.plot(band=wrong)
+    for kind in ([["a", "b"], ["c", "d"]], [[None, 1], [0, 1]], [[1j, 1], [0, 1]]):
+        with pytest.raises((TypeError, ValueError), match=r"^band "):
+            curve.plot(band=kind)  # type: ignore[arg-type]
     assert plt.get_fignums() == [1], "nothing is drawn of what is refused"
+
+
+def test_bands_of_a_comparison() -> None:
+    y, s = sample(500)
+    curve = calcore.ece_curve(y, s, [5, 10])
+    compared = calcore.compare(
+        y, {"a": s}, metrics=[f"ece@{k}" for k in curve.n_bins], n_resamples=100, delta=0.1
+    )
+    ends = [one.interval for one in compared.estimates]
+    (band,) = [c for c in curve.plot(band=ends).collections if not isinstance(c, PathCollection)]
+    corners = band.get_paths()[0].vertices.tolist()
+    for k, end in zip((5.0, 10.0), ends, strict=True):
+        assert [k, end.lower] in corners
+        assert [k, end.upper] in corners
 
 
 def test_risk_coverage_is_drawn_as_steps_of_its_area() -> None:
@@ -291,6 +485,25 @@ def test_risk_coverage_is_drawn_as_steps_of_its_area() -> None:
         "b: AURC 0.208",
         "all errors last",
     ]
+
+
+@pytest.mark.parametrize("n", [300, 5000])
+def test_area_of_the_steps_of_many_rows(n: int) -> None:
+    """Exact up to 300 confidences; else off by less than risks fall and rise within steps."""
+    y, s = sample(n)
+    found = calcore.risk_coverage(y, confidence=s)
+    x, risk = (np.asarray(column) for column in found.plot().lines[0].get_data())
+    area = float((np.diff(x) * risk[1:]).sum())
+    assert len(x) <= 301
+    if n == 300:
+        assert area == pytest.approx(found.aurc, abs=1e-12)
+        return
+    order = np.argsort(-s)
+    risks = np.cumsum(~y[order]) / np.arange(1, n + 1)
+    ends = np.rint(x * n).astype(int)
+    steps = [risks[a:b] for a, b in itertools.pairwise(ends)]
+    slack = sum(len(step) * max(abs(step - step[-1])) for step in steps) / n
+    assert abs(area - found.aurc) <= slack
 
 
 # --- the user's own figures --------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
   any reported means `lin_ce`; bins of equal counts, `rank_bins`. Not truthful, to compare with:
   `binary_lin_ece`, `classwise_lin_ece`, `conf_ece`, `uncorrected_conf_ce`, `lin_ece`.
 * Errors without bins: `smooth_ece`, `kernel_ce`, `ecce`. A test of perfect calibration: `calibration_test`.
+* Pictures, by the `plot` of what these return: `reliability`, `reliability_top_label`,
+  `reliability_classwise`, `residual_map`, `risk_coverage`; and of tables, curves and `corp`.
 * Orders of predictors, and how well a metric keeps them: `blackwell_compare`, `dominance_chain`,
   `ranking_agreement`.
 * How many rows, and what the assumption does: `rows_needed`, `sensitivity`.
@@ -34,7 +36,7 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
 * What comes out: `Certificate`, `CertificateSet`, `CertifiedDifference`, `Optimality`, `AurocLoss`,
   `BinTable`, `EceCurve`, `ModelComparison`, `RankingVerdict`, `Ecce`, `CalibrationTest`,
   `BlackwellComparison`, `DominanceChain`, `RankingAgreement`, `BrierDecomposition`, `CorpDecomposition`,
-  `ClinicalCalibration`.
+  `ClinicalCalibration`, `ReliabilityDiagram`, `ClasswiseReliability`, `ResidualMap`, `RiskCoverage`.
 
 The proofs that the docstrings cite are in `THEORY.md` beside this file. The flow, each step importing only
 the ones before it::
@@ -78,6 +80,15 @@ if TYPE_CHECKING:
     from calcore.certificates.multiclass import certify_top_label as certify_top_label
     from calcore.comparison import ModelComparison as ModelComparison
     from calcore.comparison import compare as compare
+    from calcore.diagrams import ClasswiseReliability as ClasswiseReliability
+    from calcore.diagrams import ReliabilityDiagram as ReliabilityDiagram
+    from calcore.diagrams import ResidualMap as ResidualMap
+    from calcore.diagrams import RiskCoverage as RiskCoverage
+    from calcore.diagrams import reliability as reliability
+    from calcore.diagrams import reliability_classwise as reliability_classwise
+    from calcore.diagrams import reliability_top_label as reliability_top_label
+    from calcore.diagrams import residual_map as residual_map
+    from calcore.diagrams import risk_coverage as risk_coverage
     from calcore.dominance import BlackwellComparison as BlackwellComparison
     from calcore.dominance import DominanceChain as DominanceChain
     from calcore.dominance import RankingAgreement as RankingAgreement
@@ -148,6 +159,7 @@ _HOME = {
     "Certificate": "calcore.results",
     "CertificateSet": "calcore.results",
     "CertifiedDifference": "calcore.results",
+    "ClasswiseReliability": "calcore.diagrams",
     "ClinicalCalibration": "calcore.scoring",
     "CorpDecomposition": "calcore.scoring",
     "DominanceChain": "calcore.dominance",
@@ -157,6 +169,9 @@ _HOME = {
     "Optimality": "calcore.total_variation",
     "RankingAgreement": "calcore.dominance",
     "RankingVerdict": "calcore.truthful",
+    "ReliabilityDiagram": "calcore.diagrams",
+    "ResidualMap": "calcore.diagrams",
+    "RiskCoverage": "calcore.diagrams",
     "ScoreTable": "calcore.table",
     "TemperatureScaling": "calcore.recalibration",
     "auroc": "calcore.perturbation",
@@ -211,6 +226,11 @@ _HOME = {
     "rank_bins": "calcore.truthful",
     "ranking_agreement": "calcore.dominance",
     "ranking_verdict": "calcore.truthful",
+    "reliability": "calcore.diagrams",
+    "reliability_classwise": "calcore.diagrams",
+    "reliability_top_label": "calcore.diagrams",
+    "residual_map": "calcore.diagrams",
+    "risk_coverage": "calcore.diagrams",
     "rows_needed": "calcore.planning",
     "sensitivity": "calcore.planning",
     "smooth_ece": "calcore.unbinned",
@@ -232,6 +252,7 @@ __all__ = [
     "Certificate",
     "CertificateSet",
     "CertifiedDifference",
+    "ClasswiseReliability",
     "ClinicalCalibration",
     "CorpDecomposition",
     "DominanceChain",
@@ -241,6 +262,9 @@ __all__ = [
     "Optimality",
     "RankingAgreement",
     "RankingVerdict",
+    "ReliabilityDiagram",
+    "ResidualMap",
+    "RiskCoverage",
     "ScoreTable",
     "TemperatureScaling",
     "__version__",
@@ -296,6 +320,11 @@ __all__ = [
     "rank_bins",
     "ranking_agreement",
     "ranking_verdict",
+    "reliability",
+    "reliability_classwise",
+    "reliability_top_label",
+    "residual_map",
+    "risk_coverage",
     "rows_needed",
     "sensitivity",
     "smooth_ece",

@@ -24,18 +24,21 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calcore import _validate
+from calcore import _validate, figures
 from calcore._classes import ClassRows, class_rows
 from calcore.kernels import bin_sums
 from calcore.table import CellTable, ScoreTable, partition
 from calcore.table.bin_counts import Norm
 from calcore.table.given import Given, given, weighted
 from calcore.table.partition import BinSums, Scheme, Strategy
+
+if TYPE_CHECKING:
+    from calcore.figures import Axes
 
 __all__ = [
     "BinTable",
@@ -52,6 +55,11 @@ __all__ = [
 ]
 
 _NORMS = ("l1", "l2", "max", "avg")
+
+_KINDS = {"uniform": "equally wide", "quantile": "quantile", "min_count": "min-count"}
+
+_MOST_BINS = 100
+"""Drawn at once."""
 
 _BLOCK = 65_536
 """Entries of P read at once."""
@@ -579,6 +587,61 @@ class BinTable:
             ends[b] = tested.proportion_ci(1.0 - delta, method=method)
         return ends
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the reliability diagram of these bins, with 95% intervals if rows had no weights.
+
+        The grey bars below are the density of the scores: share of rows by width of bin. Consecutive bins are
+        joined where more than 100 have rows. `calcore.reliability` draws more: intervals for all bins
+        together, a histogram of the scores themselves, and a certificate.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        TypeError
+            If `ax` is no Axes.
+        """
+        error = math.fsum(np.nan_to_num(self.share * np.abs(self.gap)))
+        title = figures.binned_title(error, self.counts, self.strategy)
+        table = self._joined(_MOST_BINS)
+        used = table.counts > 0
+        ends = None if table.weighted else table.intervals()[used]
+        score, rate = table.mean_score[used], table.positive_rate[used]
+        view = figures.limits(score, rate, *([] if ends is None else [ends]))
+        return figures.reliability(
+            ax,
+            figures.Points(score, rate, table.share[used], ends),
+            view=view,
+            title=title,
+            labels=("Mean score", "Share of positives"),
+            bars=figures.bars_of(table.edges, table.share, view),
+        )
+
+    def _joined(self, most: int) -> BinTable:
+        """These bins, or about `most` runs of them of equal share if more have rows."""
+        if np.count_nonzero(self.counts) <= most:
+            return self
+        before = np.concatenate([[0.0], self.share.cumsum()[:-1]])
+        starts = np.unique((before * most).astype(np.int64), return_index=True)[1]
+        share = np.add.reduceat(self.share, starts)
+        with np.errstate(invalid="ignore"):
+            mean, rate = (
+                np.add.reduceat(np.nan_to_num(self.share * column), starts) / share
+                for column in (self.mean_score, self.positive_rate)
+            )
+        edges = self.edges[np.append(starts, len(self))]
+        counts = np.add.reduceat(self.counts, starts)
+        return BinTable(edges, counts, share, mean, rate, self.n, self.strategy, self.weighted)
+
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain numbers, strings, lists and dicts, ready for ``json.dumps``; NaN is None."""
         plain: dict[str, Any] = {"n": self.n, "strategy": self.strategy, "weighted": self.weighted}
@@ -639,6 +702,11 @@ def calibration_table(
     source, weights = weighted(y_true, y_prob, sample_weight, pos_label)
     sums = partition.sums_of(source, scheme, weights, _validate.threads(None))
     _warn_of_constant(source, sums, "y_prob")
+    return table_of(sums, "edges" if scheme.edges is not None else scheme.strategy, weights is not None)
+
+
+def table_of(sums: BinSums, strategy: str, weighted: bool = False) -> BinTable:
+    """What a reliability diagram shows of sums over bins."""
     with np.errstate(invalid="ignore"):
         mean, rate = sums.scores / sums.weight, sums.hits / sums.weight
     return BinTable(
@@ -648,8 +716,8 @@ def calibration_table(
         np.clip(mean, sums.edges[:-1], sums.edges[1:]),
         np.clip(rate, 0.0, 1.0),
         int(sums.rows.sum()),
-        "edges" if scheme.edges is not None else scheme.strategy,
-        weights is not None,
+        strategy,
+        weighted,
     )
 
 
@@ -698,6 +766,49 @@ class EceCurve:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(getattr(self, name) for name in self.__slots__)
+
+    def plot(
+        self, ax: Axes | None = None, *, label: str | None = None, band: ArrayLike | None = None
+    ) -> Axes:
+        """Draw the error over the number of bins, with a band, and dotted what noise alone would give.
+
+        Call it again with the same axes and other labels to compare models: where bands overlap, the curves
+        do not say which is better.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+        label : str, optional
+            Name in the legend.
+        band : array_like of shape (k, 2), optional
+            Both ends for each number of bins, as from resampling; default `ece` less and plus `std`.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        TypeError, ValueError
+            If `ax` is no Axes, or `band` breaks its rule.
+        """
+        if band is None:
+            ends = np.column_stack([self.ece - self.std, self.ece + self.std]).clip(0.0, 1.0)
+        else:
+            ends = _band(band, len(self.n_bins))
+        return figures.binned_error(
+            ax,
+            self.n_bins,
+            self.ece,
+            self.noise,
+            ends,
+            self.suggested,
+            label=label,
+            title=f"ECE over {_KINDS[self.strategy]} bins, n = {self.n:,}",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain numbers, strings and lists, ready for ``json.dumps``."""
@@ -783,6 +894,21 @@ def ece_curve(
     best = int(np.argmin((noise + hidden) ** 2 + std**2))
     used = np.array([np.count_nonzero(sums.rows) for sums in each])
     return EceCurve(counts, value, used, noise, hidden, std, int(counts[best]), table.n, strategy, slope)
+
+
+def _band(band: ArrayLike, k: int) -> NDArray[np.float64]:
+    given = np.asarray(band)
+    if given.shape != (k, 2):
+        raise ValueError(f"band must have two ends for each of {k} numbers of bins; got shape {given.shape}")
+    ends = np.column_stack([_validate.numbers(given[:, j], "band") for j in (0, 1)])
+    crossed = ends[:, 0] > ends[:, 1]
+    if crossed.any():
+        row = int(np.argmax(crossed))
+        raise ValueError(
+            f"band must have its lower end first; got {float(ends[row, 0])!r} above "
+            f"{float(ends[row, 1])!r} at index {row}"
+        )
+    return ends
 
 
 def _bin_counts(

@@ -44,6 +44,10 @@ LOSSES = "calcore/scoring/losses.py"
 DECOMPOSITION = "calcore/scoring/decomposition.py"
 CLINICAL = "calcore/scoring/clinical.py"
 SCORING = "tests/test_scoring.py"
+DIAGRAMS = "calcore/diagrams.py"
+DIAGRAM_TESTS = "tests/test_diagrams.py"
+FIGURES = "calcore/figures.py"
+FIGURE_TESTS = "tests/test_figures.py"
 RECALIBRATION = "calcore/recalibration.py"
 RECALIBRATION_TESTS = "tests/test_recalibration.py"
 TV = "calcore/certificates/total_variation.py"
@@ -1236,6 +1240,90 @@ MUTANTS += [
         "math.sqrt(math.fsum(fourths) + unseen) / n",
         "math.sqrt(math.fsum(fourths)) / n",
         f"{TRUTHFUL_TESTS}::test_a_rare_class_is_not_certain_for_want_of_positives",
+    ),
+    Mutant(
+        "diagrams: Clopper-Pearson at one event of unequal rates",
+        DIAGRAMS,
+        "np.where(count == 1.0, half / n, 0.0)",
+        "np.where(count == 1.0, betaincinv(k, n - k + 1.0, half), 0.0)",
+        DIAGRAM_TESTS,
+    ),
+    Mutant(
+        "diagrams: simultaneous intervals at the level of one",
+        DIAGRAMS,
+        "delta / np.count_nonzero(sums.rows)",
+        "delta",
+        DIAGRAM_TESTS,
+    ),
+    Mutant(
+        "diagrams: each class has all of delta",
+        DIAGRAMS,
+        "share=settings.delta / k",
+        "share=settings.delta",
+        DIAGRAM_TESTS,
+    ),
+    Mutant(
+        "diagrams: errors that cancel inside a bin go unseen",
+        DIAGRAMS,
+        "bool(inside.size) or ",
+        "",
+        DIAGRAM_TESTS,
+    ),
+    Mutant(
+        "diagrams: a bin of ones joined to the one below",
+        DIAGRAMS,
+        "starts = np.union1d(edges[:-1], quantiles[:-1])",
+        "starts = np.union1d(edges, quantiles)[:-1]",
+        DIAGRAM_TESTS,
+    ),
+    Mutant(
+        "diagrams: too high and too low exchanged",
+        DIAGRAMS,
+        "off < 0, off > 0",
+        "off > 0, off < 0",
+        DIAGRAM_TESTS,
+    ),
+    Mutant(
+        "diagrams: area over thresholds instead of rows",
+        DIAGRAMS,
+        "(rows[::-1] * risk).sum()",
+        "risk.sum()",
+        DIAGRAM_TESTS,
+    ),
+    Mutant(
+        "diagrams: least area with risk over all rows",
+        DIAGRAMS,
+        "(i / (n - errors + i))",
+        "(i / n)",
+        DIAGRAM_TESTS,
+    ),
+    Mutant(
+        "diagrams: certificate of other rows taken",
+        DIAGRAMS,
+        "    if rows != n:\n",
+        "    if rows > n + 1:\n",
+        DIAGRAM_TESTS,
+    ),
+    Mutant(
+        "figures: no zoom",
+        FIGURES,
+        "if span >= 0.5 or",
+        "if span >= 0.0 or",
+        FIGURE_TESTS,
+    ),
+    Mutant(
+        "figures: long titles run over the edge",
+        FIGURES,
+        "lines = [part for line in lines for part in textwrap.wrap(line, most)]",
+        "lines = [*lines][: most + 1]",
+        FIGURE_TESTS,
+    ),
+    Mutant(
+        "figures: the risk of all rows is left out",
+        FIGURES,
+        "kept = thinned(len(coverage))",
+        "kept = thinned(max(len(coverage) - 1, 1))",
+        FIGURE_TESTS,
     ),
 ]
 

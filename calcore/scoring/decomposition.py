@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import entr, rel_entr
 
-from calcore import _validate
+from calcore import _validate, figures
 from calcore.scoring.losses import exponent_of, sum_of_losses
 from calcore.table import CellTable, ScoreTable, partition
 from calcore.table.given import weighted
 from calcore.table.partition import Scheme, Strategy
+
+if TYPE_CHECKING:
+    from calcore.figures import Axes
 
 Floats = NDArray[np.float64]
 
@@ -227,6 +230,42 @@ class CorpDecomposition:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(getattr(self, name) for name in self.__slots__)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the isotonic regression against the score: a reliability diagram without bins.
+
+        Where the line lies below the dashed one, scores are too high. `calcore.reliability` with
+        ``strategy="isotonic"`` adds intervals and a histogram of the scores.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        TypeError
+            If `ax` is no Axes.
+        """
+        nothing = np.empty(0)
+        name = "Brier score" if self.loss == "brier" else "Log loss"
+        return figures.reliability(
+            ax,
+            figures.Points(nothing, nothing, nothing),
+            view=figures.limits(self.thresholds, self.recalibrated),
+            title=(
+                f"{name} {self.score:.3g} = {self.miscalibration:.3g} miscalibration\n"
+                f"− {self.discrimination:.3g} discrimination + {self.uncertainty:.3g} uncertainty"
+            ),
+            labels=("Score", "Share of positives"),
+            curve=(self.thresholds, self.recalibrated),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON; an infinite log score and miscalibration are None."""

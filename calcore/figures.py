@@ -8,7 +8,9 @@ grey.
 
 from __future__ import annotations
 
+import io
 import textwrap
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -31,6 +33,7 @@ __all__ = [
     "residuals",
     "selective_risk",
     "shortened",
+    "svg",
     "thinned",
 ]
 
@@ -402,6 +405,27 @@ def panels(
 
 
 # --- what pictures share -----------------------------------------------------------------------------------
+
+
+def svg(draw: Callable[[Axes], object], width: float, height: float) -> str:
+    """A picture as SVG text, the same for the same picture: no date, no random names.
+
+    It is drawn in a figure of its own, which pyplot does not know: nothing is left behind, threads may draw
+    at once, and no display is needed.
+    """
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError(
+            "pictures need matplotlib, which is not installed: pip install 'calcore-calibration[report]'"
+        ) from None
+    figure = Figure(figsize=(width, height), layout="constrained")
+    draw(figure.add_subplot())
+    text = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": "calcore", "svg.fonttype": "path"}):
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()
 
 
 def _percent(level: float) -> str:

@@ -29,11 +29,11 @@ __all__ = [
     "binned_title",
     "limits",
     "panels",
+    "picture",
     "reliability",
     "residuals",
     "selective_risk",
     "shortened",
-    "svg",
     "thinned",
 ]
 
@@ -407,8 +407,10 @@ def panels(
 # --- what pictures share -----------------------------------------------------------------------------------
 
 
-def svg(draw: Callable[[Axes], object], width: float, height: float) -> str:
-    """A picture as SVG text, the same for the same picture: no date, no random names.
+def picture(
+    draw: Callable[[Axes], object], width: float, height: float, kind: Literal["svg", "png", "pdf"] = "svg"
+) -> bytes:
+    """A file's content; the same for the same picture: no date, no random names.
 
     It is drawn in a figure of its own, which pyplot does not know: nothing is left behind, threads may draw
     at once, and no display is needed.
@@ -418,14 +420,15 @@ def svg(draw: Callable[[Axes], object], width: float, height: float) -> str:
         from matplotlib.figure import Figure
     except ImportError:
         raise ImportError(
-            "pictures need matplotlib, which is not installed: pip install 'calcore-calibration[report]'"
+            "pictures need matplotlib, which is not installed: pip install 'calcore-calibration[plot]'"
         ) from None
     figure = Figure(figsize=(width, height), layout="constrained")
     draw(figure.add_subplot())
-    text = io.StringIO()
+    undated: dict[str, dict[str, None]] = {"svg": {"Date": None}, "png": {}, "pdf": {"CreationDate": None}}
+    content = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "calcore", "svg.fonttype": "path"}):
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return text.getvalue()
+        figure.savefig(content, format=kind, metadata=undated[kind], dpi=150)
+    return content.getvalue()
 
 
 def _percent(level: float) -> str:

@@ -41,6 +41,7 @@ from calcore.table import CellTable, ScoreTable, grid_for
 
 __all__ = [
     "HELD_ROWS",
+    "AllRows",
     "Classes",
     "GroupedRows",
     "Intake",
@@ -55,6 +56,7 @@ __all__ = [
     "take_in_classes",
     "take_in_groups",
     "take_in_pair",
+    "take_in_rows",
     "take_in_scores",
 ]
 
@@ -88,6 +90,19 @@ class GroupedRows:
     groups: NDArray[np.int64]
     names: pa.Array
     """The value that each number stands for."""
+    files: tuple[str, ...]
+    label: str
+    score: str
+    population: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllRows:
+    """All rows: labels 0/1 and scores as they came, and the segment of each row if asked for."""
+
+    labels: NDArray[np.uint8]
+    scores: NDArray[Any]
+    segments: NDArray[np.object_] | None
     files: tuple[str, ...]
     label: str
     score: str
@@ -303,6 +318,51 @@ def take_in_groups(
     numbers, names = _coded(members, groups)
     labels, scores = held.columns()
     return GroupedRows(labels, scores, numbers, names, plan.files, plan.label, plan.scores, plan.population)
+
+
+def take_in_rows(
+    patterns: Sequence[str],
+    *,
+    by: str | None = None,
+    label: str | None = None,
+    score: str | None = None,
+    pos_label: str | None = None,
+    classes: Classes | None = None,
+    command: str = "calcore report",
+    progress: Progress | None = None,
+) -> AllRows:
+    """Read all rows, with the segments in column `by` if asked for; other parameters as for `take_in`.
+
+    Memory is that of the columns.
+    """
+    if by is not None:
+        given = take_in_groups(
+            patterns,
+            by,
+            option="--by",
+            label=label,
+            score=score,
+            pos_label=pos_label,
+            classes=classes,
+            command=command,
+            progress=progress,
+        )
+        names = np.empty(len(given.names), object)
+        names[:] = given.names.to_pylist()
+        segments = names[given.groups]
+        return AllRows(
+            given.labels, given.scores, segments, given.files, given.label, given.score, given.population
+        )
+    plan = _plan(patterns, label, score, pos_label, command, classes=classes)
+    if plan.tables or plan.label is None or plan.scores is None:
+        raise InputError(f"{shown(plan.tables[0])}: a saved table has no single rows, which {command} needs")
+    held = _Held()
+    for source, batch, rows in _batches(plan, progress):
+        with _located(source, batch.start, plan):
+            held.add(rows)
+    if held.n_rows == 0:
+        raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
+    return AllRows(*held.columns(), None, plan.files, plan.label, plan.scores, plan.population)
 
 
 def _find_groups(plan: _Plan, groups: str, option: str) -> None:

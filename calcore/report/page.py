@@ -133,8 +133,7 @@ def _pictures(e: Evaluation) -> Iterator[Picture]:
 
 
 def _address(draw: Callable[[Any], Any], width: float, height: float) -> str:
-    text = figures.svg(draw, width, height).encode()
-    return "data:image/svg+xml;base64," + base64.b64encode(text).decode("ascii")
+    return "data:image/svg+xml;base64," + base64.b64encode(figures.picture(draw, width, height)).decode("ascii")
 
 
 def _facts(e: Evaluation) -> Iterator[tuple[str, str]]:
@@ -142,7 +141,8 @@ def _facts(e: Evaluation) -> Iterator[tuple[str, str]]:
     yield "Rows", f"{d.n:,}, of which {d.n_positive:,} positive"
     yield "Base rate", f"{_short(d.base_rate)}; mean score {_short(d.mean_score)}"
     yield "Scores", f"from {d.lowest:.4g} to {d.highest:.4g}; {d.n_distinct:,} different"
-    yield "Ties", f"the most frequent score is that of {d.largest_tie:,} rows"
+    ties = f"the most frequent score is that of {d.largest_tie:,} rows"
+    yield "Ties", ties if d.largest_tie > 1 else "no two scores are equal"
     yield "Exactly 0 or 1", f"{d.n_zero:,} and {d.n_one:,}"
     yield "Clipped", f"{d.n_clipped:,} a rounding error outside [0, 1]"
     yield "Classes", "only one in these rows" if d.one_class else "both"
@@ -236,6 +236,8 @@ def _certified(c: Certificate) -> str:
 
 
 def _within(interval: Interval) -> str:
+    if interval.upper - interval.lower == math.inf:
+        return "unbounded"
     return f"[{_short(interval.lower)}, {_short(interval.upper)}]"
 
 
@@ -248,5 +250,5 @@ def _short(value: float) -> str:
     if math.isnan(value):
         return "not defined"
     if math.isinf(value):
-        return "infinite" if value > 0.0 else "minus infinite"
+        return "infinite" if value > 0.0 else "−infinite"
     return f"{value + 0.0:.4g}"

@@ -1325,6 +1325,62 @@ MUTANTS += [
         "kept = thinned(max(len(coverage) - 1, 1))",
         FIGURE_TESTS,
     ),
+    Mutant(
+        "evaluation: an interval that says nothing is a verdict",
+        "calcore/evaluation.py",
+        "if certificate.upper >= table.sum_abs_error / table.n:",
+        "if certificate.upper >= 1.0 + table.sum_abs_error / table.n:",
+        "tests/test_evaluation.py",
+    ),
+    Mutant(
+        "evaluation: the lower end of the verdict is rounded up",
+        "calcore/evaluation.py",
+        "low, high = _rounded(c.lower, digits, ROUND_FLOOR), _r",
+        "low, high = _rounded(c.lower, digits, ROUND_CEILING), _r",
+        "tests/test_evaluation.py",
+    ),
+    Mutant(
+        "evaluation: one class is no matter",
+        "calcore/evaluation.py",
+        '    if table.n_positive in (0, table.n):\n        return "too few rows"\n',
+        "",
+        "tests/test_evaluation.py",
+    ),
+    Mutant(
+        "evaluation: rows are resampled with replacement",
+        "calcore/evaluation.py",
+        "RESAMPLED_ROWS, replace=False",
+        "RESAMPLED_ROWS, replace=True",
+        "tests/test_evaluation.py",
+    ),
+    Mutant(
+        "evaluation: empty bins are those with rows",
+        "calcore/evaluation.py",
+        "str(k - used[k])",
+        "str(used[k])",
+        "tests/test_evaluation.py",
+    ),
+    Mutant(
+        "report: names are not escaped",
+        "calcore/report/page.py",
+        "autoescape=True",
+        "autoescape=False",
+        "tests/test_report_html.py",
+    ),
+    Mutant(
+        "compare: rows of two files are matched the wrong way round",
+        "calcore/files/intake.py",
+        "row[second.groups] = np.arange(len(row))",
+        "row[np.arange(len(row))] = second.groups",
+        "tests/test_cli_report.py",
+    ),
+    Mutant(
+        "compare: labels of two files need not agree",
+        "calcore/files/intake.py",
+        "np.flatnonzero(first.labels != second.labels[matched])",
+        "np.flatnonzero(first.labels != first.labels)",
+        "tests/test_cli_report.py",
+    ),
 ]
 
 

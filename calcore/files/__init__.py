@@ -25,6 +25,7 @@ from calcore.files.intake import (
     take_in,
     take_in_classes,
     take_in_groups,
+    take_in_joined,
     take_in_pair,
     take_in_rows,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "take_in",
     "take_in_classes",
     "take_in_groups",
+    "take_in_joined",
     "take_in_pair",
     "take_in_rows",
     "write_columns",

@@ -116,8 +116,8 @@ def _pictures(e: Evaluation) -> Iterator[Picture]:
     yield Picture(
         _address(e.residuals.plot, 5.8, 4.0),
         f"Residual map of {e.name}: {off[0]} bins certified too high, {off[1]} too low",
-        f"Where scores are off. Certified at the simultaneous level of {level}: too high in {off[0]}, too low "
-        f"in {off[1]} of {int((e.residuals.bins.counts > 0).sum())} bins.",
+        f"Where scores are off. Certified at the simultaneous level of {level}: too high in {off[0]}, too "
+        f"low in {off[1]} of {int((e.residuals.bins.counts > 0).sum())} bins.",
     )
     yield Picture(
         _address(lambda ax: e.curve.plot(ax, label=e.name), 5.8, 4.0),
@@ -133,7 +133,9 @@ def _pictures(e: Evaluation) -> Iterator[Picture]:
 
 
 def _address(draw: Callable[[Any], Any], width: float, height: float) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(figures.picture(draw, width, height)).decode("ascii")
+    return "data:image/svg+xml;base64," + base64.b64encode(figures.picture(draw, width, height)).decode(
+        "ascii"
+    )
 
 
 def _facts(e: Evaluation) -> Iterator[tuple[str, str]]:
@@ -195,10 +197,15 @@ def _clinical(e: Evaluation) -> Iterator[Line]:
     c = e.clinical
     if c is None:
         return
-    yield Line("Intercept (logits)", _short(c.intercept), _within(c.intercept_interval), "0 is right on average")
+    yield Line(
+        "Intercept (logits)", _short(c.intercept), _within(c.intercept_interval), "0 is right on average"
+    )
     yield Line("Slope", _short(c.slope), _within(c.slope_interval), "below 1: scores too extreme")
     yield Line(
-        "Observed / expected", _short(c.observed_expected), _within(c.observed_expected_interval), "1 is right"
+        "Observed / expected",
+        _short(c.observed_expected),
+        _within(c.observed_expected_interval),
+        "1 is right",
     )
     yield Line("ICI", _short(c.ici), "", f"mean distance from a smoothed rate ({c.smoother})")
     yield Line("E50, E90", f"{_short(c.e50)}, {_short(c.e90)}", "", "median and 90th percentile of it")

@@ -433,13 +433,13 @@ def _methods(
     assumed = "without an assumption on the true rate" if c.assumption == "none" else f"if {c.assumption}"
     return (
         f"Calibration was evaluated on n = {n:,} rows, for the event that {EVENTS[event]}. The L1 "
-        f"calibration error was bounded by the finite-sample certificate of calcore {__version__} (method {c.winner}, "
-        f"two-sided, {level} confidence, {assumed}). Expected calibration errors used K ∈ "
+        f"calibration error was bounded by the finite-sample certificate of calcore {__version__} (method "
+        f"{c.winner}, two-sided, {level} confidence, {assumed}). Expected calibration errors used K ∈ "
         f"{{{', '.join(map(str, N_BINS))}}} bins of equal width, [a, b) with the last one closed, of which "
         f"{', '.join(empty[:-1])} and {empty[-1]} were empty. LinCE used 15 bins of equal counts. Intervals "
-        f"of scores and errors are {level} percentile intervals from {found.n_resamples:,} bootstrap resamples "
-        f"of {rows} ({'fresh random numbers' if seed is None else f'seed {seed}'}). Reliability diagrams "
-        f"have 15 quantile bins without divided ties, with Clopper–Pearson intervals, each and simultaneous."
+        f"of scores and errors are {level} percentile intervals from {found.n_resamples:,} bootstrap "
+        f"resamples of {rows} ({'fresh random numbers' if seed is None else f'seed {seed}'}). Reliability "
+        f"diagrams have 15 quantile bins without divided ties, with Clopper–Pearson intervals, each and simultaneous."
     )
 
 

@@ -1368,10 +1368,10 @@ MUTANTS += [
         "tests/test_report_html.py",
     ),
     Mutant(
-        "compare: rows of two files are matched the wrong way round",
+        "compare: rows of two files are not matched",
         "calcore/files/intake.py",
-        "row[second.groups] = np.arange(len(row))",
-        "row[np.arange(len(row))] = second.groups",
+        "second.scores[matched],",
+        "second.scores,",
         "tests/test_cli_report.py",
     ),
     Mutant(

@@ -30,7 +30,7 @@ def curve_text(curve: EceCurve, *, data: str = "", width: int = 88) -> str:
     Examples
     --------
     >>> from calcore import ece_curve
-    >>> print(curve_text(ece_curve([0, 1], [0.25, 0.75], [5])).splitlines()[2])
+    >>> print(curve_text(ece_curve([0, 1], [0.25, 0.75], [5])).splitlines()[3])
          5    0.2500    0.0000       0.3750           3  suggested
     """
     shown = {"uniform": "equally wide", "quantile": "quantile", "min_count": "min-count"}[curve.strategy]

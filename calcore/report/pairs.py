@@ -115,10 +115,10 @@ def resampled_text(comparison: ModelComparison, *, rows: int | None = None, widt
             f"  {metric:<{size}}  {each.difference:>10.3g}  {each.interval.lower:>9.3g}  "
             f"{each.interval.upper:>9.3g}  {each.verdict}" + (" (biased)" if each.is_biased else "")
         )
-    together = [each.metric for each in comparison.differences if each.distinguishable_together]
+    shown = [each.metric for each in comparison.differences if each.distinguishable_together]
     read = (
         f"How to read it: intervals are approximate, and of {comparison.n_comparisons} one may miss by "
-        f"chance. Distinguishable even together: {', '.join(together) if together else 'none'}. Brier and log_loss "
+        f"chance. Distinguishable even together: {', '.join(shown) or 'none'}. Brier and log_loss "
         "decide which model is better; the others say what differs."
     )
     if biased:

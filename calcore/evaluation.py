@@ -439,7 +439,8 @@ def _methods(
         f"{', '.join(empty[:-1])} and {empty[-1]} were empty. LinCE used 15 bins of equal counts. Intervals "
         f"of scores and errors are {level} percentile intervals from {found.n_resamples:,} bootstrap "
         f"resamples of {rows} ({'fresh random numbers' if seed is None else f'seed {seed}'}). Reliability "
-        f"diagrams have 15 quantile bins without divided ties, with Clopper–Pearson intervals, each and simultaneous."
+        f"diagrams have 15 quantile bins without divided ties, with Clopper–Pearson intervals, "
+        "each and simultaneous."
     )
 
 

@@ -31,6 +31,11 @@ LIMITS = {
     "classwise_lin_ce, 10^5 x 100": 2.0,
 }
 FASTER = 5.0
+SECONDS = {
+    "ece of 1000 resamples of 10^5 rows": 0.3,
+    "two models, default metrics, 2000 resamples of 10^6 rows": 20.0,
+    "calibration_test, 999 resamples of 10^6 rows": 60.0,
+}
 N_CLASSES = 100
 
 
@@ -101,6 +106,7 @@ def measure(quick: bool) -> dict[str, Any]:
     """Ratios at 10^7 rows, and 10^5 rows of 100 classes (quick: peers at 10^6)."""
     load = machine.load()
     content: dict[str, Any] = {"n": 10_000_000, "own": _own(3 if quick else 9)}
+    content["resampling"] = _resampling(2 if quick else 5)
     content["peers"] = _peers(1_000_000 if quick else 10_000_000, 2 if quick else 3)
     by_task = {row["task"]: row["ratio"][SORT] for row in content["own"]}
     content["checks"] = [
@@ -108,6 +114,10 @@ def measure(quick: bool) -> dict[str, Any]:
     ] + [
         record.check(f"{row['task']}: {row['peer']} by calcore", row["ratio"], FASTER, at_least=True)
         for row in content["peers"]
+    ]
+    content["checks"] += [
+        record.check(row["task"], row["seconds"], SECONDS[row["task"]], unit="s")
+        for row in content["resampling"]
     ]
     record.save("metrics", content, quick, load)
     return content
@@ -146,6 +156,29 @@ def _own(rounds: int) -> list[dict[str, Any]]:
     found = [times.row(task, (SORT,)) for task in tasks]
     for row in found:
         print(f"{row['task']:40} {row['seconds'] * 1e3:9.1f} ms  {row['ratio'][SORT]:6.3f} x", flush=True)
+    return found
+
+
+def _resampling(rounds: int) -> list[dict[str, Any]]:
+    y, s = rows(100_000, seed=0)
+    labels, scores = rows(1_000_000, seed=0)
+    models = {"a": scores, "b": 0.9 * scores + 0.05}
+    few = {"metrics": ["ece@15"], "n_resamples": 1000}
+    tasks = {
+        "ece of 1000 resamples of 10^5 rows": Task(lambda: calcore.compare(y, {"a": s}, **few)),
+        "two models, default metrics, 2000 resamples of 10^6 rows": Task(
+            partial(calcore.compare, labels, models)
+        ),
+        "calibration_test, 999 resamples of 10^6 rows": Task(
+            partial(calcore.calibration_test, labels, scores)
+        ),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        times = in_turns(tasks, rounds)
+    found = [times.row(task) for task in tasks]
+    for row in found:
+        print(f"{row['task']:60} {row['seconds']:8.2f} s", flush=True)
     return found
 
 

@@ -230,6 +230,13 @@ def _metrics(content: Content) -> list[str]:
         "",
         *_times(content["own"], "np.sort of 10^7 uniform scores"),
         "",
+        "Resampling:",
+        "",
+        *_table(
+            ["", "seconds", "cores used"],
+            ([row["task"], f"{row['seconds']:.3g}", row["cores_used"]] for row in content["resampling"]),
+        ),
+        "",
         "Other libraries on the same rows, values asserted equal first:",
         "",
         *_table(

@@ -28,13 +28,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "Rows",
+    "any_number",
     "bin_count",
     "bin_edges",
     "binary",
@@ -50,6 +51,7 @@ __all__ = [
     "numbers",
     "positive_number",
     "probability",
+    "read_only",
     "renamed",
     "scores",
     "segments",
@@ -550,7 +552,7 @@ def probability(value: object, name: str) -> float:
         ...
     ValueError: delta must lie strictly between 0 and 1; got 95: it is the error probability, e.g. 0.05
     """
-    number = _number(value, name)
+    number = any_number(value, name)
     if not 0.0 < number < 1.0:
         hint = ": it is the error probability, e.g. 0.05" if number >= 1.0 and name == "delta" else ""
         raise ValueError(f"{name} must lie strictly between 0 and 1; got {_show(value)}{hint}")
@@ -561,7 +563,7 @@ def probability(value: object, name: str) -> float:
 
 def nonnegative_number(value: object, name: str) -> float:
     """Check a number >= 0; infinity is allowed."""
-    number = _number(value, name)
+    number = any_number(value, name)
     if not number >= 0.0:
         raise ValueError(f"{name} must be a number >= 0; got {_show(value)}")
     return number
@@ -569,7 +571,7 @@ def nonnegative_number(value: object, name: str) -> float:
 
 def finite_number(value: object, name: str) -> float:
     """Check a finite number of a size whose differences and sums are finite too."""
-    number = _number(value, name)
+    number = any_number(value, name)
     if not abs(number) < 1e300:
         raise ValueError(f"{name} must be a number of magnitude below 1e300; got {_show(value)}")
     return number
@@ -577,7 +579,7 @@ def finite_number(value: object, name: str) -> float:
 
 def positive_number(value: object, name: str) -> float:
     """Check a finite number > 0."""
-    number = _number(value, name)
+    number = any_number(value, name)
     if not 0.0 < number < math.inf:
         raise ValueError(f"{name} must be a finite number > 0; got {_show(value)}")
     return number
@@ -585,7 +587,7 @@ def positive_number(value: object, name: str) -> float:
 
 def whole_number(value: object, name: str, *, low: int, high: int = 2**53 - 1) -> int:
     """Check a whole number from low to high; 5.0 is one, True is not."""
-    number = _number(value, name)
+    number = any_number(value, name)
     if number > high and (number < math.inf or isinstance(value, int)):
         raise ValueError(f"{name} must be at most {high}; got {_show(value)}")
     if not (low <= number < math.inf and number == int(number)):
@@ -596,6 +598,16 @@ def whole_number(value: object, name: str, *, low: int, high: int = 2**53 - 1) -
 def bin_count(n_bins: object) -> int:
     """Check a number of bins: a whole number from 1 to 2^20, beyond which bins are single scores."""
     return whole_number(n_bins, "n_bins", low=1, high=2**20)
+
+
+Values = TypeVar("Values", bound=np.generic)
+
+
+def read_only(array: NDArray[Values]) -> NDArray[Values]:
+    """What compiled loops see of any array, so that they are compiled once: contiguous and read-only."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def threads(n_threads: object, most: int = 4) -> int:
@@ -655,7 +667,7 @@ def generator(
     return np.random.default_rng(np.random.SeedSequence([*entropy, _STREAM]))
 
 
-def _number(value: object, name: str) -> float:
+def any_number(value: object, name: str) -> float:
     """A real number (Python, NumPy, 0-d array) as a float; NaN passes, for the caller's rule to refuse."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
         return math.inf if value > 0 else -math.inf  # beyond what NumPy holds, and any use here

@@ -165,10 +165,12 @@ def _law(scores: ArrayLike, weights: ArrayLike | None, name: str, weight_name: s
             raise ValueError(f"{weight_name} must not be all zero")
         distinct, where = np.unique(places[given > 0.0], return_inverse=True)
         masses = np.bincount(where, given[given > 0.0] / given.max()).astype(np.float64)
-    passed = residuals.running_sums(_read_only(masses))
+    passed = residuals.running_sums(_validate.read_only(masses))
     total = passed[-1]
     return _Law(
-        distinct, passed / total, float(residuals.running_sums(_read_only(masses * distinct))[-1] / total)
+        distinct,
+        passed / total,
+        float(residuals.running_sums(_validate.read_only(masses * distinct))[-1] / total),
     )
 
 
@@ -176,7 +178,7 @@ def _compared(a: _Law, b: _Law, tolerance: float) -> BlackwellComparison:
     places = np.union1d(a.places, b.places)
     gaps = np.diff(places)
     excess = (_at(a, places) - _at(b, places))[:-1]
-    difference = np.concatenate([[0.0], residuals.running_sums(_read_only(excess * gaps))])
+    difference = np.concatenate([[0.0], residuals.running_sums(_validate.read_only(excess * gaps))])
     last = float(difference[-1])
     low, high = float(difference.min()), float(difference.max())
     against_a, against_b = max(0.0, -low, last - low), max(high, high - last)
@@ -523,10 +525,3 @@ def _resamples(resamples: ArrayLike, k: int) -> Doubles:
         row, column = (int(i) for i in np.argwhere(~np.isfinite(drawn))[0])
         raise ValueError(f"resamples must be finite; got {drawn[row, column]} at row {row}, column {column}")
     return drawn
-
-
-def _read_only(array: Doubles) -> Doubles:
-    """What compiled loops see of any input, so that they are compiled once."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view

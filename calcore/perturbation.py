@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from calcore import _validate
 from calcore.kernels import ranks, sorting
+from calcore.table import CellTable, ScoreTable
+from calcore.table.given import given
 
 Rng = int | np.random.Generator | np.random.SeedSequence | None
 
@@ -155,13 +157,14 @@ def auroc_loss(
     return AurocLoss(float(losses.mean()), error, auroc, h, len(rows), positives, draws)
 
 
-def auroc(y_true: ArrayLike, y_prob: ArrayLike, *, pos_label: Any = None) -> float:
+def auroc(y_true: ArrayLike | ScoreTable, y_prob: ArrayLike | None = None, *, pos_label: Any = None) -> float:
     """Probability that a random positive has a larger score than a random negative, ties counting half.
 
     Parameters
     ----------
     y_true, y_prob, pos_label
-        As in `auroc_loss`.
+        As in `auroc_loss`; or a ScoreTable in place of both columns. A CellTable does not tell ties from
+        scores that are close.
 
     Returns
     -------
@@ -178,8 +181,12 @@ def auroc(y_true: ArrayLike, y_prob: ArrayLike, *, pos_label: Any = None) -> flo
     >>> auroc([0, 1, 1], [0.3, 0.3, 0.8])  # one tie, one pair in order
     0.75
     """
-    rows = _validate.binary(y_true, y_prob, pos_label=pos_label)
-    labels, scores, _ = rows.block(0, len(rows))
+    source = given(y_true, y_prob, pos_label=pos_label)
+    if isinstance(source, CellTable):
+        raise TypeError("y_true must keep every score, which a CellTable does not; pass a ScoreTable")
+    if isinstance(source, ScoreTable):
+        return _of_keys(source.keys)[0]
+    labels, scores, _ = source.block(0, len(source))
     return _auroc(labels, scores)[0]
 
 
@@ -189,6 +196,11 @@ def _auroc(labels: NDArray[np.uint8], scores: NDArray[np.float64]) -> tuple[floa
     scores.flags.writeable = False  # as everywhere else: one compiled loop
     sorting.pack(labels, scores, keys)
     keys.sort()
+    keys.flags.writeable = False
+    return _of_keys(keys)
+
+
+def _of_keys(keys: NDArray[np.int64]) -> tuple[float, int]:
     doubled, positives = ranks.doubled_wins(keys)
     pairs = int(positives) * (len(keys) - int(positives))
     if not pairs:

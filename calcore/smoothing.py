@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from math import ceil, frexp, ldexp
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -247,17 +247,17 @@ def _smooth(
 ) -> NDArray[np.float64]:
     """Estimates at ascending points, from rows by ascending x with weights > 0."""
     out = np.empty(len(at))
-    x, at = _read_only(x), _read_only(at)
+    x, at = _validate.read_only(x), _validate.read_only(at)
     if window == "box" and masses is None and y.dtype == np.uint8:
         passed = np.empty(len(x) + 1, np.uint32)
-        windows.running_count(_read_only(y.view(np.uint8)), passed)
+        windows.running_count(_validate.read_only(y.view(np.uint8)), passed)
         _in_parts(lambda part, to: windows.box_of_labels(x, passed, part, b, to), at, out, threads)
         return out
-    values = _read_only(y.astype(np.float64, copy=False))
+    values = _validate.read_only(y.astype(np.float64, copy=False))
     if window == "gaussian":
         _in_parts(_gaussian(x, values, masses, b, at), at, out, threads)
     else:
-        weights = _read_only(np.empty(0) if masses is None else masses)
+        weights = _validate.read_only(np.empty(0) if masses is None else masses)
         curved = window == "epanechnikov"
         _in_parts(lambda part, to: windows.means(x, values, weights, part, b, curved, to), at, out, threads)
     return np.clip(out, values.min(), values.max(), out=out)
@@ -320,7 +320,7 @@ def _ordered(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.in
     low, bits = float(x.min()), (len(x) - 1).bit_length()
     scale = 2.0 ** (62 - bits) / max(float(x.max()) - low, 1e-280)
     rows = np.empty(len(x), np.int64)
-    ordering.pack_places(_read_only(x), low, scale, bits, rows)
+    ordering.pack_places(_validate.read_only(x), low, scale, bits, rows)
     rows.sort()
     rows &= (1 << bits) - 1
     ascending = x[rows]
@@ -328,13 +328,3 @@ def _ordered(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.in
         rows = np.argsort(x, kind="stable")
         ascending = x[rows]
     return ascending, rows
-
-
-T = TypeVar("T", np.uint8, np.float64)
-
-
-def _read_only(array: NDArray[T]) -> NDArray[T]:
-    """What compiled loops see of any input, so that they are compiled once."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view

@@ -312,18 +312,11 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
 
 def _number_columns(matrix: NDArray[Any], name: str) -> Iterator[NDArray[np.float64]]:
     if matrix.ndim == 1:
-        yield _read_only(_validate.finite(matrix, name))
+        yield _validate.read_only(_validate.finite(matrix, name))
         return
     for start in range(0, matrix.shape[1], _WIDTH):
         for j, column in enumerate(np.ascontiguousarray(matrix[:, start : start + _WIDTH].T), start):
-            yield _read_only(_validate.finite(column, f"{name}[:, {j}]"))
-
-
-def _read_only(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A view that compiled loops see as one type."""
-    values = values.view()
-    values.flags.writeable = False
-    return values
+            yield _validate.read_only(_validate.finite(column, f"{name}[:, {j}]"))
 
 
 def recalibrated(outcomes: ArrayLike, reports: ArrayLike, bins: ArrayLike) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -109,7 +109,8 @@ def kernel_ce(
     Notes
     -----
     Equal scores have one estimate, so ties need no rule. Windows are closed. Errors are those of
-    `nadaraya_watson`. One sort, then O(n).
+    `nadaraya_watson`. One sort, then about O(n); a Gaussian much narrower than most gaps between scores is
+    summed row by row, which takes longer where some scores crowd.
 
     References
     ----------
@@ -639,18 +640,19 @@ def calibration_test(
 
     scores, counts, positives = table.scores, table.counts, table.positives
     kind = {"ks": resampling.KS, "kuiper": resampling.KUIPER, "ece": resampling.ECE}[statistic]
-    expected = residuals.running_sums(_read_only(counts * scores))
+    expected = residuals.running_sums(_validate.read_only(counts * scores))
     ends = np.empty(0, np.int64)
     if statistic == "ece":
         index = binning.uniform_bins(scores, bins)
         ends = np.append(np.flatnonzero(np.diff(index)) + 1, len(scores))
-    ends, thresholds, expected = _read_only(ends), _read_only(_thresholds(scores)), _read_only(expected)
+    ends, expected = _validate.read_only(ends), _validate.read_only(expected)
+    thresholds = _validate.read_only(_thresholds(scores))
     seeds = generator.integers(1, 2**64, (draws, 4), dtype=np.uint64)
 
     def reached(part: NDArray[np.uint64]) -> tuple[int, float]:
         with np.errstate(over="ignore"):  # sums of words wrap around, which matters to uncompiled code only
             count, distance = resampling.count_reached(
-                thresholds, counts, positives, expected, ends, kind, _read_only(part)
+                thresholds, counts, positives, expected, ends, kind, _validate.read_only(part)
             )
         return int(count), float(distance)
 
@@ -676,13 +678,3 @@ def _thresholds(scores: Doubles) -> NDArray[np.uint64]:
 
 
 # --- what they share ---------------------------------------------------------------------------------------
-
-
-Number = TypeVar("Number", np.float64, np.int64, np.uint64)
-
-
-def _read_only(array: NDArray[Number]) -> NDArray[Number]:
-    """What compiled loops see of any input, so that they are compiled once."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view

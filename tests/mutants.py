@@ -1237,8 +1237,8 @@ MUTANTS += [
     Mutant(
         "truthful: positives that were not seen do not count",
         TRUTHFUL,
-        "math.sqrt(math.fsum(fourths) + unseen) / n",
-        "math.sqrt(math.fsum(fourths)) / n",
+        "binner, quantile**2)",
+        "binner, 0.0)",
         f"{TRUTHFUL_TESTS}::test_a_rare_class_is_not_certain_for_want_of_positives",
     ),
     Mutant(
@@ -1380,6 +1380,27 @@ MUTANTS += [
         "np.flatnonzero(first.labels != second.labels[matched])",
         "np.flatnonzero(first.labels != first.labels)",
         "tests/test_cli_report.py",
+    ),
+    Mutant(
+        "compare: noise counts as a difference",
+        "calcore/comparison/__init__.py",
+        "allowance = abs(a.bias) + abs(b.bias) if biased else 0.0",
+        "allowance = 0.0",
+        "tests/test_bootstrap.py::test_noise_is_not_called_a_difference",
+    ),
+    Mutant(
+        "compare: no positives are enough",
+        "calcore/comparison/__init__.py",
+        "_TOO_FEW = 10",
+        "_TOO_FEW = 0",
+        "tests/test_bootstrap.py::test_rare_positives_decide_nothing",
+    ),
+    Mutant(
+        "compare: rows of a group count one by one",
+        "calcore/comparison/__init__.py",
+        "if units.order is None:\n        positive",
+        "if True:\n        positive",
+        "tests/test_bootstrap.py::test_few_positives_are_counted_by_groups",
     ),
 ]
 

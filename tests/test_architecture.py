@@ -21,9 +21,9 @@ MODULES = sorted(ROOT.rglob("*.py"))
 LAYERS = (
     ("calcore.kernels",),
     ("calcore._validate", "calcore._classes", "calcore.bounds", "calcore.figures"),
-    ("calcore.binning", "calcore.perturbation", "calcore.smoothing", "calcore.total_variation"),
+    ("calcore.binning", "calcore.smoothing", "calcore.total_variation"),
     ("calcore.table",),
-    ("calcore.results",),
+    ("calcore.results", "calcore.perturbation"),
     ("calcore.binned", "calcore.unbinned", "calcore.truthful", "calcore.scoring"),
     ("calcore.recalibration", "calcore.dominance", "calcore.comparison", "calcore.diagrams"),
     ("calcore.certificates", "calcore.simulate", "calcore.datasets"),

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+from calcore import CellTable, ScoreTable
 from calcore.kernels import ranks
 from calcore.perturbation import _inverse, auroc, auroc_loss, perturb
 
@@ -140,6 +141,7 @@ def test_auroc_counts_pairs(rows: list[tuple[int, int]]) -> None:
 @pytest.mark.kernels
 def test_doubled_wins() -> None:
     keys = np.array([0, 0, 1, 5, 6, 6, 7], np.int64)  # scores 0 0 0 2 3 3 3, labels 0 0 1 1 0 0 1
+    keys.flags.writeable = False
     assert tuple(map(int, ranks.doubled_wins(keys))) == (2 + 4 + 6, 3)
     assert tuple(map(int, ranks.doubled_wins(keys[:0]))) == (0, 0)
 
@@ -198,3 +200,14 @@ def test_input_of_any_kind() -> None:
     assert expected.flags.writeable
     auroc_loss([0, 1, 1], frozen, 0.1, n_draws=2)
     assert len(getattr(ranks.doubled_wins, "signatures", [0])) <= 1
+
+
+def test_auroc_of_a_table() -> None:
+    rng = np.random.default_rng(61)
+    scores = np.round(rng.random(500), 2)
+    labels = rng.random(500) < scores
+    assert auroc(ScoreTable(labels, scores)) == auroc(labels, scores)
+    with pytest.raises(TypeError, match=r"^y_true must keep every score"):
+        auroc(CellTable().update(labels, scores))
+    with pytest.raises(TypeError, match=r"^y_prob is missing"):
+        auroc(labels)

@@ -150,7 +150,7 @@ def test_says_which_event_beside_every_number() -> None:
     for event, words in (("positive", "the label is positive"), ("top label", "the first choice is right")):
         page = html(evaluated(60, event=event))
         rows = re.findall(r'<td class="number">.*?</tr>', page)
-        assert len(rows) >= 14
+        assert len(rows) == 18
         assert all(f'<td class="event">{words}</td>' in row for row in rows)
         pictures = re.findall(r"<figcaption>.*?</figcaption>", page)
         assert all(f"Event: {words}." in caption for caption in pictures)

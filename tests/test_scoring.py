@@ -754,3 +754,16 @@ def test_copies_of_results_stay_read_only():
         for again in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
             assert again.to_dict() == result.to_dict()
             assert not any(getattr(again, name).flags.writeable for name in arrays)
+
+
+def test_a_fit_that_begins_near_the_end_ends_there(monkeypatch):
+    rng = np.random.default_rng(56)
+    scores = rng.uniform(0.01, 0.99, 3000)
+    labels = rng.random(3000) < scores**1.3
+    plain = clinical_calibration(labels, scores).to_dict()
+    monkeypatch.setattr("calcore.scoring.clinical._MANY", 100)
+    found = clinical_calibration(labels, scores).to_dict()
+    for name in ("slope", "ici", "e50", "e90"):
+        assert found[name] == pytest.approx(plain[name], rel=1e-10)
+    separable = clinical_calibration(scores > 0.5, scores)
+    assert separable.slope == math.inf

@@ -931,20 +931,20 @@ def test_refused_kinds(call: Any, message: str) -> None:
         call()
 
 
-@pytest.mark.parametrize(("n", "m", "rate"), [(200, 15, 0.01), (200, 50, 0.01), (1000, 50, 0.002)])
+@pytest.mark.parametrize(("n", "m", "rate"), [(200, 50, 0.01), (1000, 50, 0.002)])
 def test_a_rare_class_is_not_certain_for_want_of_positives(n, m, rate) -> None:
     """B is calibrated and knows more than A, which says 0: "certain: a" in at most 5 % of samples.
 
-    Of 200 samples at most 23: P(Binomial(200, .05) > 23) < 1e-4.
+    Of 600 samples at most 51: P(Binomial(600, .05) > 51) < 1e-4.
     """
     rng = np.random.default_rng(91)
-    knows = np.where(np.arange(n) % 2 == 0, 1.5 * rate, 0.5 * rate)
+    knows = rate * rng.uniform(0.5, 1.5, n)
     a, b = (np.column_stack([1 - s, s]) for s in (np.zeros(n), knows))
     wrong = 0
-    for _ in range(200):
+    for _ in range(600):
         verdict = T.ranking_verdict((rng.random(n) < knows).astype(int), a, b, n_bins=m)
         wrong += verdict.certain and verdict.better == "a"
-    assert wrong <= 23
+    assert wrong <= 51
 
 
 def test_refusals_name_the_argument() -> None:

@@ -128,7 +128,7 @@ class Cells(NamedTuple):
 
     def refined(self, metric: str, index: Integers) -> Cells:
         """Cells for one metric more, whose bins are those numbers of rows."""
-        numbers = self.of_rows * (int(index.max()) + 1) + index
+        numbers = self.of_rows.astype(np.int64) * (int(index.max()) + 1) + index
         if int(numbers.max()) > 4 * len(numbers) + 65_536:
             used, of_rows = np.unique(numbers, return_inverse=True)
             n = len(used)
@@ -188,7 +188,13 @@ class Model(NamedTuple):
 
 def called(metric: MetricSpec, labels: NDArray[np.uint8], scores: Floats, model: str, where: str) -> float:
     assert metric.function is not None
-    value = float(metric.function(labels, scores))
+    returned = metric.function(labels, scores)
+    try:
+        value = _validate.any_number(returned, metric.name)
+    except TypeError:
+        raise TypeError(
+            f"metrics must return numbers; got {returned!r:.60} from {metric.name} of {model!r} for {where}"
+        ) from None
     if not math.isfinite(value):
         raise ValueError(
             f"metrics must return finite numbers; got {value} from {metric.name} of {model!r} for {where}"

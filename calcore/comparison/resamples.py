@@ -209,9 +209,9 @@ def _call_functions(
     scores = [units.brought_together(model.scores) for model in models]
     for r, counts in enumerate(_counts(seeds, units)):
         index = np.repeat(np.arange(len(labels)), counts)
-        drawn = labels[index]
+        drawn = frozen(labels[index])
         for i, model in enumerate(models):
-            own = scores[i][index]
+            own = frozen(scores[i][index])
             for j, metric in functions:
                 values[r, i, j] = called(metric, drawn, own, model.name, f"resample {r}")
 

@@ -31,6 +31,9 @@ class MetricEstimate:
         Mean over resamples less the estimate, which is off by about as much in the same direction.
     n_bins : int or None
         Bins that hold rows; None for metrics without bins.
+    is_biased : bool
+        Whether `bias` is more than a quarter of `standard_error`, and more than chance in the resamples
+        explains: the interval then misses too often.
     """
 
     model: str
@@ -40,15 +43,11 @@ class MetricEstimate:
     standard_error: float | None
     bias: float | None
     n_bins: int | None
-
-    @property
-    def is_biased(self) -> bool:
-        """Whether `bias` is more than a quarter of `standard_error`: the interval then misses too often."""
-        return is_biased(self.bias, self.standard_error)
+    is_biased: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields and `is_biased`, ready for ``json.dumps``; infinite numbers are None."""
-        return plain(self, "is_biased")
+        """All fields, ready for ``json.dumps``; infinite numbers are None."""
+        return plain(self)
 
     def __repr__(self) -> str:
         return f"<{self.metric} of {self.model!r}: {self.estimate:.4g} in {self.interval}>"
@@ -82,10 +81,13 @@ class MetricDifference:
     bias : float
         Mean over resamples less the difference.
     is_biased : bool
-        Whether `bias` is more than a quarter of `standard_error`, or one of the two estimates is biased: the
-        interval then misses too often, and what differs may be the noise.
+        Whether `bias` is so, or one of the two estimates: the interval then misses too often, and what
+        differs may be the noise.
+    allowance : float
+        If so, what noise may account for: the biases of both estimates, added up; else 0.
     distinguishable : bool
-        Whether `interval` leaves out 0, at `delta` for this difference alone.
+        Whether `interval`, wider by `allowance` on either side, leaves out 0, at `delta` for this difference
+        alone. Never with fewer than 10 rows, or groups with rows, of either label.
     distinguishable_together : bool
         Whether it would at `corrected_delta`, which holds for all differences of the comparison together.
     """
@@ -103,6 +105,7 @@ class MetricDifference:
     reversed_share: float
     bias: float
     is_biased: bool
+    allowance: float
     distinguishable: bool
     distinguishable_together: bool
 
@@ -211,13 +214,14 @@ class ModelComparison:
     def __repr__(self) -> str:
         found = sum(each.distinguishable for each in self.differences)
         return (
-            f"<ModelComparison: {len(self.models)} models, {len(self.metrics)} metrics, {found} of "
+            f"<ModelComparison of {', '.join(self.models)} by {', '.join(self.metrics)}: {found} of "
             f"{self.n_comparisons} differences distinguishable, each at {1.0 - self.delta:.6g}, n={self.n}>"
         )
 
 
-def is_biased(bias: float | None, standard_error: float | None) -> bool:
-    return bias is not None and standard_error is not None and abs(bias) > _BIAS * standard_error
+def is_biased(bias: float, standard_error: float, draws: int) -> bool:
+    """Whether the mean of so many resamples is off by more than an interval should go without comment."""
+    return abs(bias) > (_BIAS + 2.0 / math.sqrt(draws)) * standard_error
 
 
 def plain(result: Any, *properties: str) -> dict[str, Any]:

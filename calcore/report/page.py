@@ -142,11 +142,11 @@ def _facts(e: Evaluation) -> Iterator[tuple[str, str]]:
     d = e.data
     yield "Rows", f"{d.n:,}, of which {d.n_positive:,} positive"
     yield "Base rate", f"{_short(d.base_rate)}; mean score {_short(d.mean_score)}"
-    yield "Scores", f"from {d.lowest:.4g} to {d.highest:.4g}; {d.n_distinct:,} different"
+    yield "Scores", f"from {d.lowest:.6g} to {d.highest:.6g}; {d.n_distinct:,} different"
     ties = f"the most frequent score is that of {d.largest_tie:,} rows"
     yield "Ties", ties if d.largest_tie > 1 else "no two scores are equal"
-    yield "Exactly 0 or 1", f"{d.n_zero:,} and {d.n_one:,}"
-    yield "Clipped", f"{d.n_clipped:,} a rounding error outside [0, 1]"
+    yield "Certain scores", f"{d.n_zero:,} of exactly 0, {d.n_one:,} of exactly 1"
+    yield "Clipped", f"{d.n_clipped:,} scores, which were a rounding error outside [0, 1]"
     yield "Classes", "only one in these rows" if d.one_class else "both"
 
 

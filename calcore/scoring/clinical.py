@@ -29,6 +29,9 @@ _APART = 1e-6
 """Knots nearer to each other than this part of their range count as equal."""
 
 _MOST_STEPS = 100
+_MANY, _THINNED = 100_000, 16
+"""More scores than this are first fitted by every 16th of them, which saves most steps with all."""
+
 _CONVERGED = 1e-16
 """Square of the last step of Newton's method, in standard errors."""
 
@@ -317,6 +320,12 @@ def _fit(design: Floats, pool: Pool) -> tuple[Floats, Floats]:
     beta: Floats = np.zeros(len(design))
     eta: Floats = np.full(design.shape[1], offset)
     loss, p, q = _loss(eta, pool)
+    thin = pool._replace(hits=pool.hits[::_THINNED], misses=pool.misses[::_THINNED])
+    if len(pool.hits) > _MANY and thin.hits.any() and thin.misses.any():  # begin near the end
+        start = _fit(np.ascontiguousarray(design[:, ::_THINNED]), thin)[0]
+        nearer = _loss(offset + start @ design, pool)
+        if nearer[0] < loss:
+            beta, (loss, p, q) = start, nearer
     for _ in range(_MOST_STEPS):
         gradient = design @ (pool.hits * q - pool.misses * p)
         information = (design * (mass * p * q)) @ design.T

@@ -14,6 +14,8 @@ BLOCK = 131_072
 """Rows checked and used at once: 1 MiB of scores stays in the L2 cache between the two."""
 
 NONE = np.empty(0, np.int64)
+NO_KEYS = np.empty(0, np.int64)
+NO_KEYS.flags.writeable = False  # as keys are: one compiled loop for both tables
 
 
 class Cells(NamedTuple):
@@ -82,7 +84,7 @@ class Table(ABC):
 
     def _rows_of_cells(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """First rows of the cells, and sorted keys; both empty where rows are not kept."""
-        return NONE, NONE
+        return NONE, NO_KEYS
 
     @property
     def _summary(self) -> Summary:

@@ -192,6 +192,13 @@ class TestVerdict:
         assert any("are confidences missing?" in text for text in found.warnings)
 
 
+def test_rare_events_hide_in_wide_bins() -> None:
+    y, s = rows(3000, 1.0)
+    assert not any("equally wide" in text for text in calcore.evaluate(y, s, n_resamples=B).warnings)
+    rare = calcore.evaluate(y, s / 50, n_resamples=B)
+    assert any(text.startswith("only 1 of 20 equally wide bins") for text in rare.warnings)
+
+
 class TestRecord:
     def test_is_ready_for_json(self) -> None:
         y, s = rows(200)

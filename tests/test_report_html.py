@@ -139,6 +139,7 @@ def test_says_the_numbers() -> None:
         assert words in shown
     for metric in ("brier", "ece@10", "ece@15", "ece@20"):
         assert f"{found.comparison.estimate('model', metric).estimate:.4g}" in shown
+    assert f"{found.diagram.ece:.4g}" in shown
     assert found.clinical is not None
     assert f"{found.clinical.slope:.4g}" in shown
     assert f"calcore {calcore.__version__}" in shown
@@ -150,7 +151,7 @@ def test_says_which_event_beside_every_number() -> None:
     for event, words in (("positive", "the label is positive"), ("top label", "the first choice is right")):
         page = html(evaluated(60, event=event))
         rows = re.findall(r'<td class="number">.*?</tr>', page)
-        assert len(rows) == 18
+        assert len(rows) == 19
         assert all(f'<td class="event">{words}</td>' in row for row in rows)
         pictures = re.findall(r"<figcaption>.*?</figcaption>", page)
         assert all(f"Event: {words}." in caption for caption in pictures)

@@ -165,6 +165,9 @@ def _scores(e: Evaluation) -> Iterator[Line]:
         name = _NAMES.get(kind) or {"ece": "ECE, {} bins", "lin_ce": "LinCE, {} rank bins"}[kind].format(bins)
         note = _NOTES[kind] + ("; biased, interval misses too often" if found.is_biased else "")
         yield Line(name, _short(found.estimate), _within(found.interval), note)
+    used = int((e.diagram.bins.counts > 0).sum())
+    noise = "diagnosis only; bins of the diagram"
+    yield Line(f"ECE, {used} quantile bins", _short(e.diagram.ece), "", noise)
     if e.auroc is not None:
         yield Line("AUROC", _short(e.auroc), "", "ranking only: says nothing about calibration")
 

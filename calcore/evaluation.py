@@ -57,7 +57,7 @@ METRICS = ("brier", "log_loss", *(f"ece@{k}" for k in N_BINS), "lin_ce@15")
 VARIATIONS = (0.5, 1.0, 2.0)
 
 _FEW_BINS = 5
-"""With fewer of 20 bins in use, as for rare events, errors over equally wide bins are said to hide structure."""
+"""With fewer of 20 bins in use, as for rare events, equally wide bins are said to hide structure."""
 
 RESAMPLED_ROWS = 1_000_000
 """Up to this many rows are resampled; of more a random sample of that size is."""
@@ -479,8 +479,8 @@ def _warnings(
     used = found.estimate(found.models[0], f"ece@{N_BINS[-1]}").n_bins or 0
     if used < _FEW_BINS <= data.n_distinct:
         yield (
-            f"only {used} of {N_BINS[-1]} equally wide bins hold rows, so that errors cancel in them: look at the "
-            "quantile bins of the reliability diagram"
+            f"only {used} of {N_BINS[-1]} equally wide bins hold rows, so that errors cancel in them: look at "
+            "the quantile bins of the reliability diagram"
         )
     yield from certificate.warnings
     yield from found.warnings

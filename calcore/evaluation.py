@@ -479,8 +479,8 @@ def _warnings(
     used = found.estimate(found.models[0], f"ece@{N_BINS[-1]}").n_bins or 0
     if used < _FEW_BINS <= data.n_distinct:
         yield (
-            f"only {used} of {N_BINS[-1]} equally wide bins hold rows, so that errors cancel in them: look at "
-            "the quantile bins of the reliability diagram"
+            f"only {used} of {N_BINS[-1]} equally wide bins hold rows, so that errors cancel in them: look "
+            "at the quantile bins of the reliability diagram"
         )
     yield from certificate.warnings
     yield from found.warnings

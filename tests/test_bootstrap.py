@@ -574,7 +574,7 @@ def test_a_fair_tie_is_called_distinguishable_at_the_level() -> None:
 
 @pytest.mark.parametrize(("n", "rate"), [(1000, 0.001), (5000, 0.0002), (1000, 0.003)])
 def test_rare_positives_decide_nothing(n: int, rate: float) -> None:
-    """Without a positive, in e^(-n rate) of samples, the model with the lower scores would be called better."""
+    """Without a positive, as in e^(-n rate) of samples, the model with the lower scores looks better."""
     for run in range(40):
         rng = np.random.default_rng([8, run])
         s = rate * rng.uniform(0.5, 1.5, n)

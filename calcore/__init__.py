@@ -11,6 +11,7 @@ Start with `certify`: labels and scores in, an interval for the calibration erro
 parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (every score is kept), which
 `certify` takes in place of both columns.
 
+* All of it at once, for a report: `evaluate`, and `calcore.report.page.html` for a page.
 * Several classes: `certify_top_label`, `certify_classwise`. Segments: `certify_groups`. Two models:
   `certify_difference`.
 * Two or more models, by resampling: `compare`, which says what can be told apart.
@@ -36,7 +37,8 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
 * What comes out: `Certificate`, `CertificateSet`, `CertifiedDifference`, `Optimality`, `AurocLoss`,
   `BinTable`, `EceCurve`, `ModelComparison`, `RankingVerdict`, `Ecce`, `CalibrationTest`,
   `BlackwellComparison`, `DominanceChain`, `RankingAgreement`, `BrierDecomposition`, `CorpDecomposition`,
-  `ClinicalCalibration`, `ReliabilityDiagram`, `ClasswiseReliability`, `ResidualMap`, `RiskCoverage`.
+  `ClinicalCalibration`, `ReliabilityDiagram`, `ClasswiseReliability`, `ResidualMap`, `RiskCoverage`,
+  `Evaluation`.
 
 The proofs that the docstrings cite are in `THEORY.md` beside this file. The flow, each step importing only
 the ones before it::
@@ -96,6 +98,8 @@ if TYPE_CHECKING:
     from calcore.dominance import dominance_chain as dominance_chain
     from calcore.dominance import ranking_agreement as ranking_agreement
     from calcore.drift import drift_test as drift_test
+    from calcore.evaluation import Evaluation as Evaluation
+    from calcore.evaluation import evaluate as evaluate
     from calcore.monitor import CalibrationMonitor as CalibrationMonitor
     from calcore.perturbation import AurocLoss as AurocLoss
     from calcore.perturbation import auroc as auroc
@@ -165,6 +169,7 @@ _HOME = {
     "DominanceChain": "calcore.dominance",
     "Ecce": "calcore.unbinned",
     "EceCurve": "calcore.binned",
+    "Evaluation": "calcore.evaluation",
     "ModelComparison": "calcore.comparison",
     "Optimality": "calcore.total_variation",
     "RankingAgreement": "calcore.dominance",
@@ -209,6 +214,7 @@ _HOME = {
     "ece": "calcore.binned",
     "ece_curve": "calcore.binned",
     "empirical_bernstein": "calcore.bounds",
+    "evaluate": "calcore.evaluation",
     "full_ece": "calcore.binned",
     "hoeffding": "calcore.bounds",
     "kernel_ce": "calcore.unbinned",
@@ -258,6 +264,7 @@ __all__ = [
     "DominanceChain",
     "Ecce",
     "EceCurve",
+    "Evaluation",
     "ModelComparison",
     "Optimality",
     "RankingAgreement",
@@ -303,6 +310,7 @@ __all__ = [
     "ece",
     "ece_curve",
     "empirical_bernstein",
+    "evaluate",
     "full_ece",
     "hoeffding",
     "kernel_ce",

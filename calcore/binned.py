@@ -891,16 +891,25 @@ def ece_curve(
     source = given(y_true, y_prob, pos_label=pos_label)
     table = ScoreTable.from_rows(source) if isinstance(source, _validate.Rows) else source
     counts = _bin_counts(bin_counts, table, strategy)
+    found, coarsest = curve_of(table, counts, strategy, slope)
+    _warn_of_constant(table, coarsest, "y_prob")
+    return found
+
+
+def curve_of(
+    table: ScoreTable | CellTable, counts: NDArray[np.int64], strategy: Strategy, slope: float
+) -> tuple[EceCurve, BinSums]:
+    """The curve of a table, without a warning, and the sums over the bins of its first number of bins."""
     distinct, place = np.unique(counts, return_inverse=True)
     different = list(_curve_sums(table, [Scheme(int(count), strategy, None) for count in distinct]))
     each = [different[j] for j in place]
     ends = _range(table)
-    _warn_of_constant(table, each[0], "y_prob")
     columns = np.array([[_value(sums, "l1"), *_trust(sums, slope, ends)] for sums in each]).T
     value, noise, hidden, std = np.ascontiguousarray(columns)
     best = int(np.argmin((noise + hidden) ** 2 + std**2))
     used = np.array([np.count_nonzero(sums.rows) for sums in each])
-    return EceCurve(counts, value, used, noise, hidden, std, int(counts[best]), table.n, strategy, slope)
+    curve = EceCurve(counts, value, used, noise, hidden, std, int(counts[best]), table.n, strategy, slope)
+    return curve, each[0]
 
 
 def _band(band: ArrayLike | Sequence[Interval], k: int) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -1001,10 +1002,23 @@ def _check_certificate(
 
 
 def _certified(certificate: Certificate) -> str:
-    words = f"Calibration error in [{certificate.lower:.3g}, {certificate.upper:.3g}]"
+    ends = _outwards(certificate.lower, ROUND_FLOOR), _outwards(certificate.upper, ROUND_CEILING)
+    words = f"Calibration error in [{', '.join(ends)}]"
     words += f" at {100.0 * certificate.confidence:.4g}%"
     assumed = certificate.assumption.split(" (")[0]
     return words if assumed == "none" else f"{words}, if {assumed}"
+
+
+def _outwards(end: float, rounding: str) -> str:
+    """Three digits of an end of an interval, away from its middle: what is drawn holds too.
+
+    >>> _outwards(0.0026641, ROUND_CEILING), _outwards(0.0026641, ROUND_FLOOR), _outwards(0.0, ROUND_FLOOR)
+    ('0.00267', '0.00266', '0')
+    """
+    exact = Decimal(repr(end))
+    if not exact:
+        return "0"
+    return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), rounding)):.3g}"
 
 
 # --- records -----------------------------------------------------------------------------------------------

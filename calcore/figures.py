@@ -11,8 +11,9 @@ zoomed, and their limits only widen.
 
 from __future__ import annotations
 
+import io
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ __all__ = [
     "binned_title",
     "limits",
     "panels",
+    "picture",
     "reliability",
     "residuals",
     "selective_risk",
@@ -455,6 +457,30 @@ def panels(
 
 
 # --- what pictures share -----------------------------------------------------------------------------------
+
+
+def picture(
+    draw: Callable[[Axes], object], width: float, height: float, kind: Literal["svg", "png", "pdf"] = "svg"
+) -> bytes:
+    """A file's content; the same for the same picture: no date, no random names.
+
+    It is drawn in a figure of its own, which pyplot does not know: nothing is left behind, threads may draw
+    at once, and no display is needed.
+    """
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError(
+            "pictures need matplotlib, which is not installed: pip install 'calcore-calibration[plot]'"
+        ) from None
+    figure = Figure(figsize=(width, height), layout="constrained")
+    draw(figure.add_subplot())
+    undated: dict[str, dict[str, None]] = {"svg": {"Date": None}, "png": {}, "pdf": {"CreationDate": None}}
+    content = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "calcore", "svg.fonttype": "path"}):
+        figure.savefig(content, format=kind, metadata=undated[kind], dpi=150)
+    return content.getvalue()
 
 
 def _percent(level: float) -> str:

@@ -1009,7 +1009,9 @@ class TestProcess:
         """The order is that of imports, which a tool that sorts them would change."""
         listed = run("--help").out.partition("Commands:\n")[2].partition("\n\n")[0]
         names = [line.split()[0] for line in listed.splitlines() if line[2] != " "]
-        assert names == ["certify", "compare", "plan", "drift", "monitor", "simulate", "table"]
+        assert names == [
+            *("certify", "report", "curve", "compare", "plan", "drift", "monitor", "simulate", "table")
+        ]
 
     @pytest.mark.parametrize(
         "words",

@@ -14,6 +14,7 @@ from __future__ import annotations
 from calcore.files.columns import Batch, choose_columns, choose_label, find_column, read_columns
 from calcore.files.formats import Column, Source, open_source
 from calcore.files.intake import (
+    AllRows,
     Classes,
     GroupedRows,
     Intake,
@@ -24,12 +25,15 @@ from calcore.files.intake import (
     take_in,
     take_in_classes,
     take_in_groups,
+    take_in_joined,
     take_in_pair,
+    take_in_rows,
 )
 from calcore.files.paths import InputError, expand
 from calcore.files.writing import write_columns
 
 __all__ = [
+    "AllRows",
     "Batch",
     "Classes",
     "Column",
@@ -50,6 +54,8 @@ __all__ = [
     "take_in",
     "take_in_classes",
     "take_in_groups",
+    "take_in_joined",
     "take_in_pair",
+    "take_in_rows",
     "write_columns",
 ]

@@ -21,6 +21,7 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from calcore._classes import ClassRows, class_rows
@@ -41,6 +42,7 @@ from calcore.table import CellTable, ScoreTable, grid_for
 
 __all__ = [
     "HELD_ROWS",
+    "AllRows",
     "Classes",
     "GroupedRows",
     "Intake",
@@ -54,7 +56,9 @@ __all__ = [
     "take_in",
     "take_in_classes",
     "take_in_groups",
+    "take_in_joined",
     "take_in_pair",
+    "take_in_rows",
     "take_in_scores",
 ]
 
@@ -88,6 +92,19 @@ class GroupedRows:
     groups: NDArray[np.int64]
     names: pa.Array
     """The value that each number stands for."""
+    files: tuple[str, ...]
+    label: str
+    score: str
+    population: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllRows:
+    """All rows: labels 0/1 and scores as they came, and the segment of each row if asked for."""
+
+    labels: NDArray[np.uint8]
+    scores: NDArray[Any]
+    segments: NDArray[np.object_] | None
     files: tuple[str, ...]
     label: str
     score: str
@@ -305,6 +322,51 @@ def take_in_groups(
     return GroupedRows(labels, scores, numbers, names, plan.files, plan.label, plan.scores, plan.population)
 
 
+def take_in_rows(
+    patterns: Sequence[str],
+    *,
+    by: str | None = None,
+    label: str | None = None,
+    score: str | None = None,
+    pos_label: str | None = None,
+    classes: Classes | None = None,
+    command: str = "calcore report",
+    progress: Progress | None = None,
+) -> AllRows:
+    """Read all rows, with the segments in column `by` if asked for; other parameters as for `take_in`.
+
+    Memory is that of the columns.
+    """
+    if by is not None:
+        given = take_in_groups(
+            patterns,
+            by,
+            option="--by",
+            label=label,
+            score=score,
+            pos_label=pos_label,
+            classes=classes,
+            command=command,
+            progress=progress,
+        )
+        names = np.empty(len(given.names), object)
+        names[:] = given.names.to_pylist()
+        segments = names[given.groups]
+        return AllRows(
+            given.labels, given.scores, segments, given.files, given.label, given.score, given.population
+        )
+    plan = _plan(patterns, label, score, pos_label, command, classes=classes)
+    if plan.tables or plan.label is None or plan.scores is None:
+        raise InputError(f"{shown(plan.tables[0])}: a saved table has no single rows, which {command} needs")
+    held = _Held()
+    for source, batch, rows in _batches(plan, progress):
+        with _located(source, batch.start, plan):
+            held.add(rows)
+    if held.n_rows == 0:
+        raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
+    return AllRows(*held.columns(), None, plan.files, plan.label, plan.scores, plan.population)
+
+
 def _find_groups(plan: _Plan, groups: str, option: str) -> None:
     taken = [("label", plan.label), *(("score", name) for name in (plan.score, *plan.others))]
     for what, name in taken:
@@ -424,6 +486,100 @@ def take_in_pair(
         versus,
         plan.population,
     )
+
+
+def take_in_joined(
+    patterns: Sequence[str],
+    score: str,
+    versus: str,
+    on: str,
+    *,
+    label: str | None = None,
+    groups: str | None = None,
+    pos_label: str | None = None,
+    command: str = "calcore compare",
+    progress: Progress | None = None,
+) -> PairedRows:
+    """Read the scores of two models from two files, rows matched by column `on`; others as `take_in_pair`.
+
+    Every value of `on` must be once in each file, with the same label: a row that only one model has scored
+    would make the comparison one of different rows. Rows are in the order of the first file.
+    """
+    paths = expand(patterns)
+    if len(paths) != 2:
+        raise InputError(f"--on {shown(on)} joins two files; got {len(paths)}")
+    if groups is not None:
+        raise InputError("--groups is for models in one file: leave it out beside --on")
+
+    def read(path: str, name: str) -> GroupedRows:
+        return take_in_groups(
+            [path],
+            on,
+            option="--on",
+            label=label,
+            score=name,
+            pos_label=pos_label,
+            command=command,
+            progress=progress,
+        )
+
+    first, second = read(paths[0], score), read(paths[1], versus)
+    for given in (first, second):
+        repeated = np.flatnonzero(np.bincount(given.groups) > 1)
+        if len(repeated):
+            value = shown(str(given.names[int(repeated[0])]))
+            raise InputError(
+                f"{shown(given.files[0])}: column {shown(on)} (--on) must name each row once; it has {value} "
+                f"several times{_and_more(repeated)}"
+            )
+    if first.names.type != second.names.type:
+        raise InputError(
+            f"column {shown(on)} must have one type in both files; it has {first.names.type} and "
+            f"{second.names.type}"
+        )
+    for here, there in ((first, second), (second, first)):
+        missing = np.flatnonzero(as_numpy(_looked_up("is_in", here.names, there.names)) == 0)
+        if len(missing):
+            value = shown(str(here.names[int(missing[0])]))
+            raise InputError(
+                f"{shown(there.files[0])}: has no row with {shown(on)} {value}{_and_more(missing)}, "
+                f"which {shown(here.files[0])} has; keep the rows that both files have"
+            )
+    place = as_numpy(_looked_up("index_in", first.names, second.names)).astype(np.int64)
+    row = np.empty(len(second.groups), np.int64)
+    row[second.groups] = np.arange(len(row))
+    matched = row[place[first.groups]]
+    differs = np.flatnonzero(first.labels != second.labels[matched])
+    if len(differs):
+        value = shown(str(first.names[int(first.groups[differs[0]])]))
+        raise InputError(
+            f"labels must agree in both files; those of {shown(on)} {value} differ{_and_more(differs)}"
+        )
+    same = first.population if first.population == second.population else ""
+    return PairedRows(
+        first.labels,
+        first.scores,
+        second.scores[matched],
+        None,
+        (*first.files, *second.files),
+        first.label,
+        score,
+        versus,
+        same,
+    )
+
+
+def _looked_up(function: str, values: pa.Array, among: pa.Array) -> pa.Array:
+    return pc.call_function(function, [values], options=pc.SetLookupOptions(among))
+
+
+def _and_more(found: NDArray[np.int64]) -> str:
+    """How many beside the first.
+
+    >>> _and_more(np.arange(1)), _and_more(np.arange(3))
+    ('', ' (and 2 more)')
+    """
+    return f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
 
 
 def pass_on(

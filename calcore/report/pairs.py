@@ -5,11 +5,12 @@ from __future__ import annotations
 import textwrap
 from decimal import ROUND_CEILING, ROUND_FLOOR
 
+from calcore.comparison import ModelComparison
 from calcore.report.sets import _name
 from calcore.report.text import _DRAWN, _digits, _fact, _percent, _rounded, _short
 from calcore.results import CertifiedDifference, Interval
 
-__all__ = ["comparison_gate_text", "comparison_text"]
+__all__ = ["comparison_gate_text", "comparison_text", "resampled_text"]
 
 
 def comparison_text(
@@ -76,6 +77,53 @@ def comparison_text(
         )
     )
     return "\n\n".join(parts)
+
+
+def resampled_text(comparison: ModelComparison, *, rows: int | None = None, width: int = 88) -> str:
+    """What resampling can tell apart between two models: a table, and how to read it.
+
+    Parameters
+    ----------
+    comparison : ModelComparison
+        Of two models; differences are the first less the second.
+    rows : int, optional
+        Of how many these are a random sample, if they are one.
+    width : int
+        Characters per line of text; the table keeps its own.
+    """
+    first, second = comparison.models
+    a, b = map(_name, comparison.models)
+    width = max(width, 40)
+    of = f"a random {comparison.n:,} of {rows:,} rows" if rows is not None else f"{comparison.n:,} rows"
+    if comparison.n_groups is not None:
+        of += f", {comparison.n_groups:,} groups drawn as wholes"
+    level = _percent(comparison.delta)
+    heading = (
+        f"By resampling ({comparison.n_resamples:,} paired resamples of {of}), {a} minus {b} with {level} "
+        "intervals, each for itself:"
+    )
+    size = max(map(len, ("metric", *comparison.metrics)))
+    lines = [f"  {'metric':<{size}}  {'difference':>10}  {'lower':>9}  {'upper':>9}"]
+    biased = False
+    for metric in comparison.metrics:
+        if not any(each.metric == metric for each in comparison.differences):
+            lines.append(f"  {metric:<{size}}  {'infinite':>10}  {'':>9}  {'':>9}  not compared")
+            continue
+        each = comparison.difference(first, second, metric)
+        biased |= each.is_biased
+        lines.append(
+            f"  {metric:<{size}}  {each.difference:>10.3g}  {each.interval.lower:>9.3g}  "
+            f"{each.interval.upper:>9.3g}  {each.verdict}" + (" (biased)" if each.is_biased else "")
+        )
+    shown = [each.metric for each in comparison.differences if each.distinguishable_together]
+    read = (
+        f"How to read it: intervals are approximate, and of {comparison.n_comparisons} one may miss by "
+        f"chance. Distinguishable even together: {', '.join(shown) or 'none'}. Brier and log_loss "
+        "decide which model is better; the others say what differs."
+    )
+    if biased:
+        read += " Biased: noise of the bins moves this difference, and its interval misses too often."
+    return "\n\n".join([textwrap.fill(heading, width), "\n".join(lines), textwrap.fill(read, width)])
 
 
 def comparison_gate_text(limit: float, upper: float, delta: float, *, width: int = 88) -> str:

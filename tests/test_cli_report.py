@@ -1,0 +1,338 @@
+"""The commands report, curve and compare: files, what is printed, and what to do about faults."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import calcore
+from calcore import cli, simulate
+from calcore.cli.commands import report as report_command
+from calcore.cli.process import DONE, USAGE
+
+SEED = 20240614
+B = "99"
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command in this process."""
+
+    def call(*words: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["calcore", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        code = ended.value.code
+        assert code is None or isinstance(code, int)
+        return Ended(code or 0, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CALCORE_DEBUG", raising=False)
+
+
+def columns(n: int = 1500) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    labels, scores = simulate.rows(n, shape="square", seed=SEED)
+    return np.asarray(labels), np.asarray(scores)
+
+
+@pytest.fixture
+def job() -> Path:
+    """A file of labels, the scores of two models, segments, and probabilities of three classes."""
+    labels, old = columns()
+    n = len(labels)
+    rng = np.random.default_rng(SEED)
+    P = rng.dirichlet([2.0, 1.0, 1.0], n)
+    classes = np.array(["cat", "dog", "eel"])[(rng.random(n)[:, None] > P.cumsum(axis=1)).sum(axis=1)]
+    rows = {"late": labels, "old": old, "new": old**2, "region": ["north", "south", "<i>"] * (n // 3)}
+    rows |= {"kind": classes} | {name: P[:, j] for j, name in enumerate(("cat", "dog", "eel"))}
+    parquet.write_table(pa.table(rows), "a.parquet")
+    return Path("a.parquet")
+
+
+class TestReport:
+    WORDS = ("report", "a.parquet", "--label", "late", "--score", "old", "--resamples", B)
+
+    def test_writes_beside_the_input_and_says_the_verdict(self, job: Path, run: Run) -> None:
+        ended = run(*self.WORDS, "--json", "out.json", "--seed", "7")
+        assert (ended.code, ended.err) == (DONE, "")
+        labels, old = columns()
+        expected = calcore.evaluate(labels, old, name="old", n_resamples=int(B), rng=7)
+        assert " ".join(ended.out.split("\n\n")[0].split()) == expected.verdict
+        assert ended.out.endswith("\n\nReport: a.report.html\nNumbers: out.json\n")
+        page = Path("a.report.html").read_text(encoding="utf-8")
+        assert page.startswith("<!DOCTYPE html>")
+        given = json.loads(Path("out.json").read_text())
+        want = json.loads(json.dumps(expected.to_dict()))
+        for key in want.keys() - {"command"}:
+            assert given[key] == want[key], key
+
+    def test_two_columns_need_no_options(self, run: Run) -> None:
+        Path("p.csv").write_text("late,p\n" + "0,0.25\n1,0.75\n" * 40)
+        assert run("report", "p.csv", "--resamples", B).code == DONE
+        assert Path("p.report.html").exists()
+
+    def test_command_in_the_report_reproduces_it(self, job: Path, run: Run) -> None:
+        words = (
+            "--by",
+            "region",
+            "--name",
+            "it's p",
+            "--delta",
+            "0.1",
+            "--variation",
+            "2",
+            "--json",
+            "1.json",
+        )
+        assert run(*self.WORDS, *words).code == DONE
+        first = json.loads(Path("1.json").read_text())
+        again = shlex.split(first["command"])
+        assert again[0] == "calcore"
+        assert run(*again[1:], "-o", "2.html", "--json", "2.json").code == DONE
+        assert json.loads(Path("2.json").read_text()) == first
+        assert Path("2.html").read_text() == Path("a.report.html").read_text()
+
+    def test_segments(self, job: Path, run: Run) -> None:
+        assert run(*self.WORDS, "--by", "region", "--json", "out.json").code == DONE
+        given = json.loads(Path("out.json").read_text())
+        assert given["segments_by"] == "region"
+        assert "&lt;i&gt;" in Path("a.report.html").read_text()
+        assert "<i>" not in Path("a.report.html").read_text()
+
+    @pytest.mark.parametrize("by", [[], ["--by", "region"]])
+    def test_first_choice_of_several_classes(self, job: Path, run: Run, by: list[str]) -> None:
+        words = ("report", "a.parquet", "--label", "kind", "--classes", "cat,dog,eel", "--resamples", B)
+        assert run(*words, *by, "--json", "out.json").code == DONE
+        given = json.loads(Path("out.json").read_text())
+        rows = parquet.read_table("a.parquet")
+        P = np.column_stack([rows[name].to_numpy() for name in ("cat", "dog", "eel")])
+        expected = calcore.certify_top_label(rows["kind"].to_pylist(), P, labels=["cat", "dog", "eel"], rng=0)
+        assert given["event"] == "top label"
+        assert (given["certificate"]["lower"], given["certificate"]["upper"]) == (
+            expected.lower,
+            expected.upper,
+        )
+        assert "the first choice is right" in Path("a.report.html").read_text()
+
+    def test_never_writes_over_a_file(self, job: Path, run: Run) -> None:
+        Path("a.report.html").write_text("mine")
+        ended = run(*self.WORDS)
+        assert (ended.code, ended.out) == (USAGE, "")
+        assert "a.report.html: there is such a file already; --force writes over it" in ended.err
+        assert Path("a.report.html").read_text() == "mine"
+        assert run(*self.WORDS, "--force").code == DONE
+        assert Path("a.report.html").read_text() != "mine"
+        assert "is also an input" in run(*self.WORDS, "-o", "a.parquet", "--force").err
+        assert "both name x.html" in run(*self.WORDS, "-o", "x.html", "--json", "x.html").err
+
+    @pytest.mark.parametrize(
+        ("text", "words", "says"),
+        [
+            ("late,p\n0,.2\n", ["--score", "q"], "no column q"),
+            ("late,p\n0,20\n1,75\n", [], "percent"),
+            ("late,p\n0,-1.5\n1,2.5\n", [], "logits"),
+            ("late,p\nyes,.2\nno,.7\n", ["--label", "late", "--score", "p"], "--pos-label"),
+            ("late,p\n", [], "no rows"),
+            ("", [], "p.csv"),
+            ("late,p\n0,.2\n1,\n", [], "p.csv"),
+        ],
+    )
+    def test_faults_of_files_say_what_to_do(self, run: Run, text: str, words: list[str], says: str) -> None:
+        Path("p.csv").write_text(text)
+        ended = run("report", "p.csv", *words)
+        assert (ended.code, ended.out) == (USAGE, "")
+        assert says in ended.err
+        assert len(ended.err) < 600
+        assert sorted(os.listdir()) == ["p.csv"]
+
+    def test_yes_and_no_with_the_option(self, run: Run) -> None:
+        Path("p.csv").write_text("late,p\n" + "yes,.7\nno,.2\nno,.3\n" * 20)
+        assert run("report", "p.csv", "--pos-label", "yes", "--resamples", B).code == DONE
+
+    @pytest.mark.parametrize("rows", ["0,.2\n1,.7\n1,.6\n", "0,.2\n0,.3\n" * 30])
+    def test_too_few_rows(self, run: Run, rows: str) -> None:
+        Path("p.csv").write_text("late,p\n" + rows)
+        ended = run("report", "p.csv", "--label", "late", "--score", "p", "--resamples", B)
+        assert (ended.code, ended.err) == (DONE, "")
+        assert ended.out.startswith("Too few rows: ")
+
+    @pytest.mark.parametrize(
+        ("words", "says"),
+        [
+            ("--delta 2", "--delta must lie strictly between 0 and 1"),
+            ("--resamples 5", "--resamples must be at least 39 for --delta 0.05; got 5"),
+            ("--variation -1", "--variation"),
+            ("--class-labels a,b", "name the columns with --classes too"),
+            ("--classes old,new", "leave out --score and --pos-label"),
+            ("--by nothing", "no column nothing"),
+            ("-o missing/x.html", "no such directory"),
+        ],
+    )
+    def test_faults_of_options(self, job: Path, run: Run, words: str, says: str) -> None:
+        ended = run(*self.WORDS, *words.split())
+        assert (ended.code, ended.out) == (USAGE, "")
+        assert says in ended.err
+        assert sorted(os.listdir()) == ["a.parquet"]
+
+    def test_several_files_need_an_output(self, job: Path, run: Run) -> None:
+        Path("b.parquet").write_bytes(job.read_bytes())
+        words = ("report", "*.parquet", "--label", "late", "--score", "old", "--resamples", B)
+        assert "--output is missing: these are 2 files" in run(*words).err
+        assert run(*words, "-o", "both.html").code == DONE
+
+    def test_tables_have_no_rows(self, job: Path, run: Run) -> None:
+        assert (
+            run("table", "build", "a.parquet", "--label", "late", "--score", "old", "-o", "a.table").code == 0
+        )
+        assert "a saved table has no single rows" in run("report", "a.table").err
+
+    @pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
+    def test_says_what_is_missing(
+        self, job: Path, run: Run, monkeypatch: pytest.MonkeyPatch, package: str
+    ) -> None:
+        monkeypatch.setattr(report_command, "find_spec", lambda name: None if name == package else name)
+        assert f"needs {package}: pip install 'calcore-calibration[report]'" in run(*self.WORDS).err
+
+
+class TestCurve:
+    WORDS = ("curve", "a.parquet", "--label", "late", "--score", "old")
+
+    @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+    def test_gives_the_numbers_of_python(self, job: Path, run: Run, strategy: Any) -> None:
+        given = json.loads(run(*self.WORDS, "--json", "--strategy", strategy).out)
+        expected = calcore.ece_curve(*columns(), strategy=strategy).to_dict()
+        assert {key: given[key] for key in expected} == expected
+        assert given["columns"] == {"label": "late", "score": "old"}
+
+    def test_text(self, job: Path, run: Run) -> None:
+        ended = run(*self.WORDS)
+        found = calcore.ece_curve(*columns())
+        assert ended.err == ""
+        rows = {
+            line.split()[0]: line.split()[1] for line in ended.out.splitlines() if line.startswith("    ")
+        }
+        for k in (5, 10, 15, 20, 50, found.suggested):
+            assert rows[str(k)] == f"{found.ece[k - 5]:.4f}"
+        assert "compare says what can be told apart" in " ".join(ended.out.split())
+
+    @pytest.mark.parametrize(
+        ("name", "start"), [("c.svg", b"<?xml"), ("c.png", b"\x89PNG"), ("c.pdf", b"%PDF-")]
+    )
+    def test_picture(self, job: Path, run: Run, name: str, start: bytes) -> None:
+        assert run(*self.WORDS, "--plot", name).code == DONE
+        first = Path(name).read_bytes()
+        assert first.startswith(start)
+        assert "already" in run(*self.WORDS, "--plot", name).err
+        assert run(*self.WORDS, "--plot", name, "--force").code == DONE
+        assert Path(name).read_bytes() == first
+
+    def test_unknown_kind_of_picture(self, job: Path, run: Run) -> None:
+        assert "--plot writes .svg, .png, .pdf" in run(*self.WORDS, "--plot", "c.gif").err
+
+    def test_tables_too(self, job: Path, run: Run) -> None:
+        assert run("table", "build", *self.WORDS[1:], "-o", "a.table").code == DONE
+        given = json.loads(run("curve", "a.table", "--json").out)
+        labels, scores = columns()
+        for k, value in zip(given["n_bins"], given["ece"], strict=True):
+            assert abs(value - calcore.ece(labels, scores, n_bins=k)) <= 1e-9  # sums of 2^-30 of a cell
+
+
+class TestCompare:
+    WORDS = ("compare", "a.parquet", "--score", "new", "--versus", "old", "--label", "late", "--resamples", B)
+
+    def test_resampled_differences_are_those_of_python(self, job: Path, run: Run) -> None:
+        given = json.loads(run(*self.WORDS, "--json", "--seed", "3").out)["resampled"]
+        labels, old = columns()
+        expected = calcore.compare(labels, {"new": old**2, "old": old}, n_resamples=int(B), rng=3)
+        assert given == json.loads(json.dumps(expected.to_dict()))
+
+    def test_text_says_what_can_be_told_apart(self, job: Path, run: Run) -> None:
+        labels, old = columns()
+        found = calcore.compare(labels, {"new": old**2, "old": old}, n_resamples=int(B), rng=0)
+        out = run(*self.WORDS).out
+        for each in found.differences:
+            row = next(line for line in out.splitlines() if line.startswith(f"  {each.metric} "))
+            assert f"{each.difference:.3g}" in row.split()
+            assert each.verdict in row
+            assert ("(biased)" in row) == each.is_biased
+
+    def test_can_be_left_out(self, job: Path, run: Run) -> None:
+        assert "resampling" not in run(*self.WORDS[:-1], "0").out
+        assert json.loads(run(*self.WORDS[:-1], "0", "--json").out)["resampled"] is None
+        assert "--resamples must be at least 39" in run(*self.WORDS[:-1], "5").err
+
+    def test_infinite_log_loss_is_not_compared(self, run: Run) -> None:
+        rows = {"y": [0, 1] * 50, "a": [0.25, 0.75] * 50, "b": [0.25, 0.0] * 50}
+        parquet.write_table(pa.table(rows), "a.parquet")
+        out = run("compare", "a.parquet", "--score", "a", "--versus", "b", "--resamples", B).out
+        assert next(line for line in out.splitlines() if "log_loss" in line).endswith("not compared")
+
+
+class TestCompareFiles:
+    @pytest.fixture
+    def two(self) -> None:
+        labels, old = columns(300)
+        order = np.random.default_rng(SEED).permutation(300)
+        names = np.array([f"row {i}" for i in range(300)])
+        parquet.write_table(pa.table({"id": names, "late": labels, "p": old**2}), "a.parquet")
+        rows = {"id": names[order], "late": labels[order], "p": old[order]}
+        parquet.write_table(pa.table(rows), "b.parquet")
+
+    WORDS = ("compare", "a.parquet", "b.parquet", "--label", "late", "--score", "p", "--resamples", B)
+
+    def test_rows_are_matched(self, two: None, run: Run) -> None:
+        ended = run(*self.WORDS, "--on", "id", "--json")
+        assert (ended.code, ended.err) == (DONE, "")
+        given = json.loads(ended.out)
+        labels, old = columns(300)
+        expected = calcore.certify_difference(labels, old**2, old, rng=0).to_dict()
+        assert {key: given[key] for key in expected} == json.loads(json.dumps(expected))
+        assert given["columns"] == {"label": "late", "score": "p", "versus": "p", "groups": None, "on": "id"}
+        assert given["resampled"]["models"] == ["a.parquet: p", "b.parquet: p"]
+
+    @pytest.mark.parametrize(
+        ("change", "says"),
+        [
+            (lambda t: t.slice(1), "b.parquet: has no row with id row "),
+            (lambda t: pa.concat_tables([t, t.slice(0, 2)]), "several times (and 1 more)"),
+            (lambda t: t.set_column(1, "late", pa.array([0, 1] * 150)), "labels must agree in both files"),
+            (lambda t: t.set_column(0, "id", pa.array(range(300))), "one type in both files"),
+            (lambda t: t.rename_columns(["key", "late", "p"]), "no column id"),
+        ],
+    )
+    def test_rows_that_do_not_match(
+        self, two: None, run: Run, change: Callable[[pa.Table], pa.Table], says: str
+    ) -> None:
+        parquet.write_table(change(parquet.read_table("b.parquet")), "b.parquet")
+        ended = run(*self.WORDS, "--on", "id")
+        assert (ended.code, ended.out) == (USAGE, "")
+        assert says in ended.err
+
+    def test_options_that_do_not_fit(self, two: None, run: Run) -> None:
+        assert "--versus is missing" in run(*self.WORDS).err
+        assert "joins two files; got 1" in run(*self.WORDS[:2], *self.WORDS[3:], "--on", "id").err
+        assert "leave it out beside --on" in run(*self.WORDS, "--on", "id", "--groups", "id").err

@@ -290,7 +290,8 @@ def evaluate(
     *Outcome.* "too few rows": all labels are equal; or the certificate's lower end is 0 and its upper end not
     below the mean of abs(s - y) in the rows. CE = E|E[S - Y | S]| <= E|S - Y| for every model, calibrated or
     not, so such an interval says nothing that the errors of single rows did not say. "miscalibrated": the
-    lower end is above 0, which needs no assumption. Else "not shown to be miscalibrated".
+    lower end is above 0, or `residuals` has a bin that is certified off, at `delta` too; neither needs an
+    assumption. Else "not shown to be miscalibrated".
 
     *Ties.* Equal scores are never in two bins, except in the rank bins of LinCE, see `calcore.rank_bins`.
 
@@ -350,12 +351,14 @@ def evaluate(
         n_threads=n_threads,
     )
     curve, _ = curve_of(table, np.arange(5, 51), "uniform", 1.0)
-    outcome = _outcome(certificate, table)
+    residuals = residual_map(table, delta=delta)
+    off = int(np.count_nonzero(residuals.too_high | residuals.too_low))
+    outcome = _outcome(certificate, table, off)
     return Evaluation(
         name=name,
         event=event,
         outcome=outcome,
-        verdict=_verdict(outcome, certificate, data, table.sum_abs_error / table.n),
+        verdict=_verdict(outcome, certificate, data, table.sum_abs_error / table.n, off),
         population=population,
         data=data,
         certificate=certificate,
@@ -366,7 +369,7 @@ def evaluate(
         corp=corp(few),
         curve=curve,
         diagram=reliability(table, delta=delta, certificate=certificate),
-        residuals=residual_map(table, delta=delta),
+        residuals=residuals,
         clinical=clinical,
         clinical_note=note,
         auroc=None if data.one_class else auroc(labels, scores),
@@ -397,23 +400,29 @@ def _clinical(table: ScoreTable, delta: float) -> tuple[ClinicalCalibration | No
     return clinical_calibration(table, delta=delta), ""
 
 
-def _outcome(certificate: Certificate, table: ScoreTable) -> Outcome:
+def _outcome(certificate: Certificate, table: ScoreTable, off: int) -> Outcome:
     if table.n_positive in (0, table.n):
         return "too few rows"
-    if certificate.lower > 0.0:
+    if certificate.lower > 0.0 or off > 0:
         return "miscalibrated"
     if certificate.upper >= table.sum_abs_error / table.n:
         return "too few rows"
     return "not shown to be miscalibrated"
 
 
-def _verdict(outcome: Outcome, c: Certificate, data: DataSummary, mean_error: float) -> str:
+def _verdict(outcome: Outcome, c: Certificate, data: DataSummary, mean_error: float, off: int) -> str:
     digits = _digits(c.upper)
     low, high = _rounded(c.lower, digits, ROUND_FLOOR), _rounded(c.upper, digits, ROUND_CEILING)
     within = f"the calibration error is between {low} and {high} with {_percent(c.delta)} confidence"
     assumed = "assuming nothing but independent rows"
     if c.assumption != "none":
         assumed = f"if rows are independent and {c.assumption}"
+    if outcome == "miscalibrated" and c.lower == 0.0:
+        which = "one bin" if off == 1 else f"{off} bins"
+        return (
+            f"Miscalibrated in part: in {which} scores are certified to be off, at {_percent(c.delta)} for "
+            f"all bins together, without an assumption; over all scores {within}, {assumed}."
+        )
     if outcome == "miscalibrated":
         return f"Miscalibrated: {within}, {assumed}. The lower end needs no assumption."
     if outcome == "too few rows":

@@ -152,6 +152,18 @@ class TestVerdict:
         assert found.verdict.startswith("Miscalibrated: the calibration error is between 0.")
         assert "with 95% confidence, if rows are independent and eta" in found.verdict
 
+    def test_miscalibrated_in_a_few_bins(self) -> None:
+        """The bins see what is too little for the lower end of the certificate."""
+        rng = np.random.default_rng(71)
+        scores = rng.random(20_000)
+        labels = rng.random(20_000) < np.where(scores < 0.05, 0.2 * scores, scores)
+        found = calcore.evaluate(labels, scores, n_resamples=B)
+        assert found.certificate.lower == 0.0
+        assert found.outcome == "miscalibrated"
+        assert found.verdict.startswith(
+            "Miscalibrated in part: in one bin scores are certified to be off, at 95%"
+        )
+
     def test_calibrated(self) -> None:
         found = calcore.evaluate(*rows(4000), n_resamples=B)
         assert found.outcome == "not shown to be miscalibrated"

@@ -234,7 +234,7 @@ def _metrics(content: Content) -> list[str]:
         "",
         *_table(
             ["", "seconds", "cores used"],
-            ([row["task"], f"{row['seconds']:.3g}", row["cores_used"]] for row in content["resampling"]),
+            ([row["task"], f"{row['seconds']:.3g}", str(row["cores_used"])] for row in content["resampling"]),
         ),
         "",
         "Other libraries on the same rows, values asserted equal first:",

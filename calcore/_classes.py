@@ -107,7 +107,8 @@ def _hashes(block: NDArray[Any]) -> NDArray[np.uint64]:
     values = np.ascontiguousarray(_as_doubles(block)).view()
     values.flags.writeable = False
     found = np.empty(len(values), np.uint64)
-    hashing.rows(values, found)
+    with np.errstate(over="ignore"):  # products wrap around, which matters to uncompiled code only
+        hashing.rows(values, found)
     return found
 
 

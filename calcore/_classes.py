@@ -7,6 +7,7 @@ fit in the cache, and its columns are handed out a few at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -25,13 +26,18 @@ from calcore._validate import (
     _scalar,
     _show,
     _slack,
+    read_only,
+    threads,
 )
-from calcore.kernels import hashing
+from calcore.kernels import hashing, largest
 
 __all__ = ["ClassRows", "class_rows", "codes_by_name", "codes_by_number", "matrix_of", "row_blocks"]
 
 _BLOCK = 65_536
 """Entries read at once: 512 KiB of float64."""
+
+_PARTS, _THREADED_ENTRIES = 4, 1_000_000
+"""Ranges of rows that threads share out, and how many entries are worth it."""
 
 _WIDTH = 8
 """Columns handed out from one copy: in rows of float64 they share a cache line."""
@@ -52,11 +58,14 @@ class ClassRows:
         As the user gave it.
     names : tuple
         The label of each column.
+    best : int64 array of shape (n,)
+        The column of each row's largest entry, the first of equal ones.
     """
 
     codes: NDArray[np.int64]
     matrix: NDArray[Any]
     names: tuple[Any, ...]
+    best: NDArray[np.int64]
 
     def columns(self) -> Iterator[NDArray[Any]]:
         """The columns, one after the other: views of a Fortran-ordered matrix, of others copied 8 at a time.
@@ -76,14 +85,7 @@ class ClassRows:
 
         Of equal probabilities the first column counts.
         """
-        n = len(self.codes)
-        confidence, correct = np.empty(n, self.matrix.dtype), np.empty(n, np.bool_)
-        for start, block in row_blocks(self.matrix):
-            best = block.argmax(axis=1)
-            stop = start + len(block)
-            confidence[start:stop] = np.take_along_axis(block, best[:, None], axis=1)[:, 0]
-            correct[start:stop] = best == self.codes[start:stop]
-        return confidence, correct
+        return self.matrix[np.arange(len(self.best)), self.best], self.best == self.codes
 
     def equal_rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Group of each row, 0, 1, ..., and the first row of each group: rows of a group are equal.
@@ -151,19 +153,48 @@ def class_rows(y_true: ArrayLike, P: ArrayLike, labels: ArrayLike | None = None)
         names, codes = tuple(range(k)), codes_by_number(given, k)
     else:
         names, codes = codes_by_name(given, _column(labels, "labels"), k)
-    for start, block in row_blocks(matrix):
+    return ClassRows(codes, matrix, names, _largest(matrix))
+
+
+def _largest(matrix: NDArray[Any]) -> NDArray[np.int64]:
+    """The column of each row's largest entry, after all entries and sums have been checked."""
+    n = len(matrix)
+    best = np.empty(n, np.int64)
+    slack, tolerance = _slack(matrix.dtype), _tolerance(matrix.dtype)
+    most = int(np.float64(1.0 + slack).view(np.uint64))
+
+    def part(number: int) -> bool:
+        rows = matrix[number * n // _PARTS : (number + 1) * n // _PARTS]
+        own = best[number * n // _PARTS : (number + 1) * n // _PARTS]
+        if rows.dtype == np.float64 and rows.flags.c_contiguous and rows.flags.aligned:
+            return bool(largest.scan(read_only(rows), most, tolerance, own))
+        sound = True
+        for start, block in row_blocks(rows):
+            values = read_only(_as_doubles(block))
+            sound &= bool(largest.scan(values, most, tolerance, own[start : start + len(block)]))
+        return sound
+
+    if matrix.size < _THREADED_ENTRIES:
+        sound = min(map(part, range(_PARTS)))
+    else:
+        with ThreadPoolExecutor(threads(None)) as pool:
+            sound = min(pool.map(part, range(_PARTS)))
+    if sound:
+        return best
+    for start, block in row_blocks(matrix):  # slower, and knows what to say
         values = _as_doubles(block)
-        slack, sums = _slack(matrix.dtype), values.sum(axis=1)
+        sums = values.sum(axis=1)
         if not values.min() >= -slack or not values.max() <= 1.0 + slack:
             _refuse_values(matrix)
         off = np.abs(sums - 1.0)
-        if off.max() > _tolerance(matrix.dtype):
-            row = int(np.argmax(off > _tolerance(matrix.dtype)))
+        if off.max() > tolerance:
+            row = int(np.argmax(off > tolerance))
             raise ValueError(
                 f"P must have rows that sum to 1; row {start + row} sums to {sums[row]:.7g}: "
                 "pass probabilities of all classes, after a softmax"
             )
-    return ClassRows(codes, matrix, names)
+        best[start : start + len(block)] = values.argmax(axis=1)
+    return best
 
 
 def matrix_of(P: Any) -> NDArray[Any]:

@@ -657,8 +657,7 @@ def multiclass_lin_ce(
         binner = _Binner(n, n_bins, strategy, rng)
         confidence, _ = rows.top()
         index, used = binner(_block(np.zeros(n, np.bool_), confidence)[1])
-        for start, block in row_blocks(rows.matrix):
-            index[start : start + len(block)] += block.argmax(axis=1) * used
+        index += rows.best * used
         index, used = _compact(index, k * used)
     else:
         index, used = _bin_numbers(bins, n)

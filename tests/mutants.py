@@ -87,6 +87,7 @@ _TIES = """found = 0
             if found == limit:"""
 _CHORD = "total += n[j] * max(at_low, at_high)"
 
+LARGEST = "calcore/kernels/largest.py"
 BIN_SUMS, PARTITION = "calcore/kernels/bin_sums.py", "calcore/table/partition.py"
 BINNED_ERRORS, BINNED = "calcore/binned.py", "tests/test_binned.py"
 COMPARISON, RESAMPLES = "calcore/comparison/__init__.py", "calcore/kernels/bootstrap.py"
@@ -612,12 +613,14 @@ MUTANTS += [
     ),
     Mutant(
         "classes: the last of tied choices",
-        CLASSES,
-        "block.argmax(axis=1)",
-        "block.shape[1] - 1 - block[:, ::-1].argmax(axis=1)",
+        LARGEST,
+        "place = 0\n        while patterns[i, place] != largest:\n            place += 1",
+        "place = k - 1\n        while patterns[i, place] != largest:\n            place -= 1",
         CLASS_TESTS,
     ),
     Mutant("classes: sums not checked", CLASSES, "if off.max() > ", "if False and off.max() > ", CLASS_TESTS),
+    Mutant("classes: sums not looked at", LARGEST, " or not abs(total - 1.0) <= tolerance", "", CLASS_TESTS),
+    Mutant("classes: entries not looked at", LARGEST, "largest > limit or not", "not", CLASS_TESTS),
     Mutant(
         "classes: columns out of place",
         CLASSES,
@@ -920,8 +923,8 @@ MUTANTS += [
     Mutant(
         "truthful: one bin for all classes",
         TRUTHFUL,
-        "argmax(axis=1) * used",
-        "argmax(axis=1) * 0",
+        "index += rows.best * used",
+        "index += rows.best * 0",
         TRUTHFUL_TESTS,
     ),
     Mutant(

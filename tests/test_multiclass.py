@@ -24,6 +24,7 @@ from calcore import (
     certify_top_label,
 )
 from calcore._classes import class_rows
+from calcore.kernels import largest
 
 
 def drawn(n: int, k: int, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -306,3 +307,55 @@ def test_options_of_other_functions_are_refused(name: str) -> None:
             continue
         with pytest.raises(TypeError, match=rf"^{function}\(\) got an unexpected keyword argument '{name}'"):
             call(**{name: 0})
+
+
+# --- rows read once
+
+
+@pytest.mark.kernels
+def test_largest_entries_and_soundness() -> None:
+    rng = np.random.default_rng(81)
+    most = int(np.float64(1.0 + 1e-9).view(np.uint64))
+    for k in (2, 3, 7, 8, 9, 16, 23, 100):
+        P = rng.dirichlet(np.full(k, 0.3), 200)
+        P[:50] = np.round(P[:50] * 4) / 4  # ties
+        P[:50, 0] += 1.0 - P[:50].sum(axis=1)
+        P[:50] = np.abs(P[:50]) / np.abs(P[:50]).sum(axis=1, keepdims=True)
+        P.flags.writeable = False
+        best = np.empty(200, np.int64)
+        assert largest.scan(P, most, 1e-6, best)
+        assert best.tolist() == [row.index(max(row)) for row in P.tolist()]
+        for column in (0, k // 2, k - 1):
+            for value in (np.nan, -1e-12, -0.0, 1.1, np.inf, -np.inf):
+                bad = P.copy()
+                bad[77, column] = value
+                bad.flags.writeable = False
+                assert not largest.scan(bad, most, np.inf, best), "found, whatever the sum"
+            off = P.copy()
+            off[199, column] += 1e-5
+            off.flags.writeable = False
+            assert not largest.scan(off, int(np.float64(2.0).view(np.uint64)), 1e-6, best)
+
+
+def test_rows_of_any_layout_have_the_same_choices() -> None:
+    rng = np.random.default_rng(82)
+    P = np.round(rng.dirichlet(np.full(11, 0.5), 1000) * 64) / 64
+    P[:, 0] += 1.0 - P.sum(axis=1)
+    P = P[P.min(axis=1) >= 0.0]
+    y = rng.integers(0, 11, len(P))
+    expected = P.argmax(axis=1).tolist()
+    padded = np.zeros((len(P), 22))
+    padded[:, ::2] = P
+    swapped, turned = P.astype(">f8"), P[::-1][::-1]
+    for given in (P, np.asfortranarray(P), padded[:, ::2], turned, swapped, np.float32(P), P.tolist()):
+        rows = class_rows(y, given)
+        assert rows.best.tolist() == expected
+        confidence, correct = rows.top()
+        assert confidence.tolist() == P.max(axis=1).tolist()
+        assert correct.tolist() == (P.argmax(axis=1) == y).tolist()
+    shifted = P.copy()
+    shifted[:, 1] -= 1e-10  # a rounding error below 0, here and there: read again, with the slower loop
+    shifted[:, 2] += 1e-10
+    assert class_rows(y, shifted).best.tolist() == shifted.argmax(axis=1).tolist()
+    many = np.tile(P, (1_000_000 // P.size + 2, 1))
+    assert class_rows(np.tile(y, len(many) // len(P)), many).best.tolist() == many.argmax(axis=1).tolist()

@@ -553,9 +553,9 @@ def test_thresholds() -> None:
 
 @pytest.mark.kernels
 @settings(max_examples=30)
-@given(st.lists(st.floats(-1.0, 1.0), min_size=3, max_size=3))
+@given(st.lists(st.floats(-1.0, 1.0).map(lambda x: x if abs(x) > 1e-9 else 0.0), min_size=3, max_size=3))
 def test_areas_of_parabolas(coefficients: list[float]) -> None:
-    """Exact for parabolas: roots by NumPy, areas by the antiderivative."""
+    """Exact for parabolas: roots by NumPy, without tiny coefficients, areas by the antiderivative."""
     a, b, c = coefficients
     areas = np.empty(1)
     residuals.absolute_areas(np.array([c, a + b + c]), np.array([a / 3.0 + b / 2.0 + c]), areas)

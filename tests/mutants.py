@@ -1228,7 +1228,7 @@ MUTANTS += [
         "            spread[i - begin] = counts[u] if i == starts[first + u] else 0\n",
         f"{BOOTSTRAP}::test_sums_are_those_of_the_counts",
     ),
-    # what a referee found
+    # weights, curves, rare labels
     Mutant("bins: marks missed by rounding", PARTITION, "_ROUNDING = 2.0**-44", "_ROUNDING = 0.0", BINNED),
     Mutant(
         "curve: errors hide where no scores are",

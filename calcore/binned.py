@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from calcore import _validate, figures
 from calcore._classes import ClassRows, class_rows
 from calcore.kernels import bin_sums
-from calcore.results import Interval
+from calcore.results import Interval, freeze, rebuilt
 from calcore.table import CellTable, ScoreTable, partition
 from calcore.table.bin_counts import Norm
 from calcore.table.given import Given, given, weighted
@@ -95,7 +95,7 @@ def ece(
     n_bins : int, default 15
         At least 1, at most 2^20. More bins than rows are allowed: empty bins do not count.
     strategy : {"uniform", "quantile", "min_count"}
-        Which bins: see `calcore.binned`.
+        Which bins: see `calcore.binned`. Equal scores are never in two.
     edges : array_like of shape (m + 1,), optional
         The bins' edges instead, ascending from 0 to 1; `n_bins` and `strategy` are then not used.
     norm : {"l1", "l2", "max", "avg"}
@@ -528,11 +528,10 @@ class BinTable:
     weighted: bool
 
     def __post_init__(self) -> None:
-        for name in ("edges", "counts", "share", "mean_score", "positive_rate"):
-            getattr(self, name).flags.writeable = False
+        freeze(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, name) for name in self.__slots__)
+        return rebuilt(self)
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -762,11 +761,10 @@ class EceCurve:
     lipschitz: float
 
     def __post_init__(self) -> None:
-        for name in ("n_bins", "ece", "n_used", "noise", "hidden", "std"):
-            getattr(self, name).flags.writeable = False
+        freeze(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, name) for name in self.__slots__)
+        return rebuilt(self)
 
     def plot(
         self,

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from calcore import _validate, figures
 from calcore._classes import class_rows
 from calcore.binned import BinTable, table_of
-from calcore.results import Certificate, CertificateSet
+from calcore.results import Certificate, CertificateSet, freeze, rebuilt
 from calcore.scoring import corp
 from calcore.table import CellTable, ScoreTable, partition
 from calcore.table.given import given
@@ -119,10 +119,10 @@ class ReliabilityDiagram:
     certificate: Certificate | None = None
 
     def __post_init__(self) -> None:
-        _freeze(self)
+        freeze(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt(self)
+        return rebuilt(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the diagram: points that grow with their bin, intervals (thick: each bin; thin: all together).
@@ -502,10 +502,10 @@ class ResidualMap:
     n: int
 
     def __post_init__(self) -> None:
-        _freeze(self)
+        freeze(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt(self)
+        return rebuilt(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw each bin's gap and interval; markers point up where scores are certified too low.
@@ -638,10 +638,10 @@ class RiskCoverage:
     n: int
 
     def __post_init__(self) -> None:
-        _freeze(self)
+        freeze(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt(self)
+        return rebuilt(self)
 
     def plot(self, ax: Axes | None = None, *, label: str | None = None) -> Axes:
         """Draw risk over coverage as steps, and dotted the best order of these errors.
@@ -1019,21 +1019,6 @@ def _outwards(end: float, rounding: str) -> str:
     if not exact:
         return "0"
     return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), rounding)):.3g}"
-
-
-# --- records -----------------------------------------------------------------------------------------------
-
-
-def _freeze(record: Any) -> None:
-    for name in record.__slots__:
-        value = getattr(record, name)
-        if isinstance(value, np.ndarray):
-            value.flags.writeable = False
-
-
-def _rebuilt(record: Any) -> tuple[Any, ...]:
-    """For pickle and copy: made anew, so that arrays are read-only again."""
-    return type(record), tuple(getattr(record, name) for name in record.__slots__)
 
 
 def _plain(record: Any) -> dict[str, Any]:

@@ -7,7 +7,22 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 _SIDES = {"both": "two-sided", "upper": "one-sided, upper", "lower": "one-sided, lower"}
+
+
+def freeze(record: Any) -> None:
+    """Make the arrays of a record read-only."""
+    for name in record.__slots__:
+        value = getattr(record, name)
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+
+
+def rebuilt(record: Any) -> tuple[Any, ...]:
+    """For pickle and copy: made anew, so that arrays are read-only again."""
+    return type(record), tuple(getattr(record, name) for name in record.__slots__)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

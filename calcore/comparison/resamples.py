@@ -40,15 +40,12 @@ class Units(NamedTuple):
 
     def brought_together(self, columns: NDArray[Any]) -> NDArray[Any]:
         """Columns with the rows of a group beside each other; contiguous and read-only."""
-        ordered = np.ascontiguousarray(columns if self.order is None else columns[..., self.order])
-        ordered = ordered.view()
-        ordered.flags.writeable = False
-        return ordered
+        return _validate.read_only(columns if self.order is None else columns[..., self.order])
 
 
 def checked_units(groups: Any, n: int) -> Units:
     if groups is None:
-        return Units(n, frozen(np.empty(0, np.int64)), None, n)
+        return Units(n, _validate.read_only(np.empty(0, np.int64)), None, n)
     with _validate.renamed("by ", "groups "):
         _, codes = _validate.segments(groups, n)
     _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
@@ -58,7 +55,9 @@ def checked_units(groups: Any, n: int) -> Units:
     sizes = np.bincount(codes)
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     order = np.argsort(codes, kind="stable")
-    return Units(len(first), frozen(starts), order, min(len(first) * int(sizes.max()), _OFTEN * n))
+    return Units(
+        len(first), _validate.read_only(starts), order, min(len(first) * int(sizes.max()), _OFTEN * n)
+    )
 
 
 class _Mean(NamedTuple):
@@ -169,7 +168,7 @@ def resampled(
     ]
 
     def part(start: int) -> None:
-        some = frozen(seeds[start : start + _CHUNK])
+        some = _validate.read_only(seeds[start : start + _CHUNK])
         rows = np.zeros(len(some), np.int64)
         found = np.zeros((len(some), len(sums)), np.int64)
         per_cell = np.zeros((len(some), len(binned)), np.int64)
@@ -209,9 +208,9 @@ def _call_functions(
     scores = [units.brought_together(model.scores) for model in models]
     for r, counts in enumerate(_counts(seeds, units)):
         index = np.repeat(np.arange(len(labels)), counts)
-        drawn = frozen(labels[index])
+        drawn = _validate.read_only(labels[index])
         for i, model in enumerate(models):
-            own = frozen(scores[i][index])
+            own = _validate.read_only(scores[i][index])
             for j, metric in functions:
                 values[r, i, j] = called(metric, drawn, own, model.name, f"resample {r}")
 
@@ -221,11 +220,5 @@ def _counts(seeds: NDArray[np.uint64], units: Units) -> Iterator[Integers]:
     for seed in seeds:
         counts = np.zeros(units.n, np.int64)
         with np.errstate(over="ignore"):
-            bootstrap.counts_of(frozen(seed), counts)
+            bootstrap.counts_of(_validate.read_only(seed), counts)
         yield counts if units.order is None else np.repeat(counts, np.diff(units.starts))
-
-
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    array = np.ascontiguousarray(array).view()
-    array.flags.writeable = False
-    return array

@@ -309,14 +309,7 @@ def take_in_groups(
     if plan.tables or plan.label is None or plan.scores is None:
         raise InputError(f"{shown(plan.tables[0])}: a saved table has no rows to draw from ({option})")
     _find_groups(plan, groups, option)
-    held = _Held()
-    members: list[pa.Array] = []
-    for source, batch, rows in _batches(plan, progress, groups):
-        members.append(batch.groups)
-        with _located(source, batch.start, plan):
-            held.add(rows)
-    if held.n_rows == 0:
-        raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
+    held, members = _hold(plan, progress, groups)
     numbers, names = _coded(members, groups)
     labels, scores = held.columns()
     return GroupedRows(labels, scores, numbers, names, plan.files, plan.label, plan.scores, plan.population)
@@ -358,13 +351,22 @@ def take_in_rows(
     plan = _plan(patterns, label, score, pos_label, command, classes=classes)
     if plan.tables or plan.label is None or plan.scores is None:
         raise InputError(f"{shown(plan.tables[0])}: a saved table has no single rows, which {command} needs")
+    held, _ = _hold(plan, progress)
+    return AllRows(*held.columns(), None, plan.files, plan.label, plan.scores, plan.population)
+
+
+def _hold(plan: _Plan, progress: Progress | None, groups: str | None = None) -> tuple[_Held, list[pa.Array]]:
+    """All rows, and their groups if a column of them is named."""
     held = _Held()
-    for source, batch, rows in _batches(plan, progress):
+    members: list[pa.Array] = []
+    for source, batch, rows in _batches(plan, progress, groups):
+        if groups is not None:
+            members.append(batch.groups)
         with _located(source, batch.start, plan):
             held.add(rows)
     if held.n_rows == 0:
         raise InputError(f"{', '.join(map(shown, plan.files))}: no rows")
-    return AllRows(*held.columns(), None, plan.files, plan.label, plan.scores, plan.population)
+    return held, members
 
 
 def _find_groups(plan: _Plan, groups: str, option: str) -> None:

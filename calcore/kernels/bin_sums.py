@@ -30,9 +30,8 @@ _MASK = (1 << _SHIFT) - 1
 _CHUNK = 256
 """Rows located before they are added: the work arrays stay in the L1 cache."""
 
-# 10^7 uniform scores, 15 bins, one thread, in units of np.sort of the same scores: .18 to .24, of which
-# checking the input takes .07. Whole rows of work arrays (no chunks) took .3; one loop without work arrays
-# .35.
+# 10^7 uniform scores, 15 bins, one thread, in units of np.sort of the same scores: .28, of which checking the
+# input takes .07.
 
 
 @jit

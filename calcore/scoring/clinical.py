@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, gammainccinv, gammaincinv, logit, ndtri
 
 from calcore import _validate
-from calcore.results import Interval
+from calcore.results import Interval, freeze, rebuilt
 from calcore.scoring.decomposition import Pool, pooled
 from calcore.table import ScoreTable
 
@@ -88,10 +88,10 @@ class ClinicalCalibration:
     warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self.knots.flags.writeable = False
+        freeze(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, name) for name in self.__slots__)
+        return rebuilt(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON; numbers that are not finite are None."""

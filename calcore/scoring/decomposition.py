@@ -12,6 +12,7 @@ from scipy.optimize import isotonic_regression
 from scipy.special import entr, rel_entr
 
 from calcore import _validate, figures
+from calcore.results import freeze, rebuilt
 from calcore.scoring.losses import exponent_of, sum_of_losses
 from calcore.table import CellTable, ScoreTable, partition
 from calcore.table.given import weighted
@@ -225,11 +226,10 @@ class CorpDecomposition:
     n: int
 
     def __post_init__(self) -> None:
-        self.thresholds.flags.writeable = False
-        self.recalibrated.flags.writeable = False
+        freeze(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, name) for name in self.__slots__)
+        return rebuilt(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the isotonic regression against the score: a reliability diagram without bins.

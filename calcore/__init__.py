@@ -11,7 +11,7 @@ Start with `certify`: labels and scores in, an interval for the calibration erro
 parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (every score is kept), which
 `certify` takes in place of both columns.
 
-* All of it at once, for a report: `evaluate`, and `calcore.report.page.html` for a page.
+* All of it at once, for a report: `evaluate`, `evaluate_models`, and `calcore.report.page.html` for a page.
 * Several classes: `certify_top_label`, `certify_classwise`. Segments: `certify_groups`. Two models:
   `certify_difference`.
 * Two or more models, by resampling: `compare`, which says what can be told apart.
@@ -38,7 +38,7 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
   `BinTable`, `EceCurve`, `ModelComparison`, `RankingVerdict`, `Ecce`, `CalibrationTest`,
   `BlackwellComparison`, `DominanceChain`, `RankingAgreement`, `BrierDecomposition`, `CorpDecomposition`,
   `ClinicalCalibration`, `ReliabilityDiagram`, `ClasswiseReliability`, `ResidualMap`, `RiskCoverage`,
-  `Evaluation`.
+  `Evaluation`, `ClassesEvaluation`, `ModelsEvaluation`.
 
 The proofs that the docstrings cite are in `THEORY.md` beside this file. The flow, each step importing only
 the ones before it::
@@ -98,8 +98,11 @@ if TYPE_CHECKING:
     from calcore.dominance import dominance_chain as dominance_chain
     from calcore.dominance import ranking_agreement as ranking_agreement
     from calcore.drift import drift_test as drift_test
+    from calcore.evaluation import ClassesEvaluation as ClassesEvaluation
     from calcore.evaluation import Evaluation as Evaluation
+    from calcore.evaluation import ModelsEvaluation as ModelsEvaluation
     from calcore.evaluation import evaluate as evaluate
+    from calcore.evaluation import evaluate_models as evaluate_models
     from calcore.monitor import CalibrationMonitor as CalibrationMonitor
     from calcore.perturbation import AurocLoss as AurocLoss
     from calcore.perturbation import auroc as auroc
@@ -169,7 +172,9 @@ _HOME = {
     "DominanceChain": "calcore.dominance",
     "Ecce": "calcore.unbinned",
     "EceCurve": "calcore.binned",
+    "ClassesEvaluation": "calcore.evaluation",
     "Evaluation": "calcore.evaluation",
+    "ModelsEvaluation": "calcore.evaluation",
     "ModelComparison": "calcore.comparison",
     "Optimality": "calcore.total_variation",
     "RankingAgreement": "calcore.dominance",
@@ -215,6 +220,7 @@ _HOME = {
     "ece_curve": "calcore.binned",
     "empirical_bernstein": "calcore.bounds",
     "evaluate": "calcore.evaluation",
+    "evaluate_models": "calcore.evaluation",
     "full_ece": "calcore.binned",
     "hoeffding": "calcore.bounds",
     "kernel_ce": "calcore.unbinned",
@@ -258,6 +264,7 @@ __all__ = [
     "Certificate",
     "CertificateSet",
     "CertifiedDifference",
+    "ClassesEvaluation",
     "ClasswiseReliability",
     "ClinicalCalibration",
     "CorpDecomposition",
@@ -266,6 +273,7 @@ __all__ = [
     "EceCurve",
     "Evaluation",
     "ModelComparison",
+    "ModelsEvaluation",
     "Optimality",
     "RankingAgreement",
     "RankingVerdict",
@@ -311,6 +319,7 @@ __all__ = [
     "ece_curve",
     "empirical_bernstein",
     "evaluate",
+    "evaluate_models",
     "full_ece",
     "hoeffding",
     "kernel_ce",

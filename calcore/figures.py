@@ -427,17 +427,27 @@ def selective_risk(
     return canvas
 
 
+def _grid(number: int) -> tuple[int, int]:
+    columns = min(number, 4 if number > 4 else (2 if number == 4 else number))
+    return columns, -(-number // columns)
+
+
+def panels_size(number: int) -> tuple[float, float]:
+    """Width and height in inches that suit so many `panels`."""
+    columns, rows = _grid(number)
+    return max(2.1 * columns, 3.6) + 0.4, 2.75 * rows + 0.7
+
+
 def panels(
     figure: Any, number: int, title: str, labels: tuple[str, str]
 ) -> tuple[Figure | SubFigure, list[Axes]]:
     """A figure with axes for `number` small pictures, one title and one label for all of x and of y."""
-    columns = min(number, 4 if number > 4 else (2 if number == 4 else number))
-    rows = -(-number // columns)
+    columns, rows = _grid(number)
     made: Any = figure
     if figure is None:
         pyplot, scale = _pyplot(), _font_scale()
-        size = scale * (max(2.1 * columns, 3.6) + 0.4), scale * (2.75 * rows + 0.7)
-        made = pyplot.figure(figsize=size, layout="constrained")
+        width, height = panels_size(number)
+        made = pyplot.figure(figsize=(scale * width, scale * height), layout="constrained")
     else:
         from matplotlib.figure import FigureBase
 
@@ -462,6 +472,13 @@ def panels(
 def picture(
     draw: Callable[[Axes], object], width: float, height: float, kind: Literal["svg", "png", "pdf"] = "svg"
 ) -> bytes:
+    """A file's content, of one pair of axes; see `whole_picture`."""
+    return whole_picture(lambda figure: draw(figure.add_subplot()), width, height, kind)
+
+
+def whole_picture(
+    draw: Callable[[Figure], object], width: float, height: float, kind: Literal["svg", "png", "pdf"] = "svg"
+) -> bytes:
     """A file's content; the same for the same picture: no date, no random names.
 
     It is drawn in a figure of its own, which pyplot does not know: nothing is left behind, threads may draw
@@ -475,7 +492,7 @@ def picture(
             "pictures need matplotlib, which is not installed: pip install 'calcore-calibration[plot]'"
         ) from None
     figure = Figure(figsize=(width, height), layout="constrained")
-    draw(figure.add_subplot())
+    draw(figure)
     undated: dict[str, dict[str, None]] = {"svg": {"Date": None}, "png": {}, "pdf": {"CreationDate": None}}
     content = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "calcore", "svg.fonttype": "path"}):

@@ -532,7 +532,10 @@ class TestClasses:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            ("--classes a", "--classes must name at least two columns, with commas between; got a"),
+            (
+                "--classes a",
+                "--classes must name at least two columns, with commas between, or one of lists; got a",
+            ),
             ("--classes a,a", "--classes names column a twice"),
             (
                 "--classes a,b --class-labels 1",

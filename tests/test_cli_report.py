@@ -180,6 +180,127 @@ class TestReport:
         assert (ended.code, ended.err) == (DONE, "")
         assert ended.out.startswith("Too few rows: ")
 
+    def test_classes_by_name_pattern_and_list(self, run: Run) -> None:
+        """Four ways to say the same columns give the same numbers."""
+        rng = np.random.default_rng(SEED)
+        P = rng.dirichlet([2.0, 1.0, 1.0], 300)
+        codes = (rng.random(300)[:, None] > P.cumsum(axis=1)).sum(axis=1)
+        names = np.array(["cat", "dog", "eel"])
+        lists = pa.FixedSizeListArray.from_arrays(pa.array(P.ravel()), 3)
+        rows = {"y": names[codes], "code": codes, "p_cat": P[:, 0], "p_dog": P[:, 1], "p_eel": P[:, 2]}
+        rows |= {"P": lists, "L": pa.array(P.tolist()), "q1": P[:, 1], "q0": P[:, 0], "q2": P[:, 2]}
+        parquet.write_table(pa.table(rows), "a.parquet")
+        np.savez("a.npz", code=codes, P=P)
+        found = []
+        for words in (
+            ("a.parquet", "--label", "y", "--classes", "p_cat,p_dog,p_eel", "--class-labels", "cat,dog,eel"),
+            ("a.parquet", "--label", "y", "--classes", "p_*"),
+            ("a.parquet", "--label", "code", "--classes", "P"),
+            ("a.parquet", "--label", "code", "--classes", "L"),
+            ("a.parquet", "--label", "y", "--classes", "L", "--class-labels", "cat,dog,eel"),
+            ("a.npz", "--label", "code", "--classes", "P"),
+            ("a.parquet", "--label", "code", "--classes", "q?", "--class-labels", "1,0,2"),
+            ("a.parquet", "--label", "code", "--classes", "q*"),
+        ):
+            ended = run("report", *words, "--resamples", B, "--json", "o.json", "-o", "o.html", "--force")
+            assert (ended.code, ended.err) == (DONE, ""), words
+            found.append(json.loads(Path("o.json").read_text()))
+            assert shlex.split(found[-1]["command"])[2:6] == [
+                "a.npz" if "npz" in words[0] else "a.parquet",
+                *words[1:4],
+            ]
+        text = [each["classes"]["names"] for each in found]
+        assert text[0] == text[1] == text[4] == ["cat", "dog", "eel"]
+        assert text[2] == ["P[0]", "P[1]", "P[2]"]
+        assert text[6] == text[7] == [1, 0, 2]
+        for each in found[1:]:
+            for name in ("brier", "accuracy", "classwise_ece", "conf_ce"):
+                assert each["classes"][name] == pytest.approx(found[0]["classes"][name], rel=1e-12), name
+        assert found[7]["classes"]["ece"] == found[6]["classes"]["ece"]
+        assert found[7]["classes"]["ece"][:2] == found[0]["classes"]["ece"][1::-1]
+        page = Path("o.html").read_text()
+        assert 'id="classes"' in page
+
+    @pytest.mark.parametrize(
+        ("words", "says"),
+        [
+            ("--label y --classes r_*", "a.parquet: no column matches r_* (--classes); it has y, "),
+            (
+                "--label y --classes P",
+                "column y holds text: say which label each of the 2 numbers of P",
+            ),
+            ("--label code --classes P,p", "column P (--classes) holds lists, not numbers"),
+            (
+                "--label code --classes R",
+                "column R (--classes) must have 2 numbers in every row; got 3",
+            ),
+            ("--label code --classes N", "column N (--classes) has a missing value at data row 2"),
+            (
+                "--label code --classes P --class-labels 0",
+                "--class-labels must name every column of --classes",
+            ),
+            ("--label P --classes p,q", "column P holds fixed_size_list<"),
+            (
+                "--label code --score P",
+                "[2], not numbers, truth values or text",
+            ),
+        ],
+    )
+    def test_faults_of_classes(self, run: Run, words: str, says: str) -> None:
+        fixed = pa.FixedSizeListArray.from_arrays(pa.array([0.5] * 4), 2)
+        rows = {"y": ["a", "b"], "code": [0, 1], "P": fixed, "p": [0.5, 0.5], "q": [0.5, 0.5]}
+        rows |= {"R": [[0.5, 0.5], [0.5, 0.25, 0.25]], "N": [[0.5, 0.5], [0.5, None]]}
+        parquet.write_table(pa.table(rows), "a.parquet")
+        ended = run("report", "a.parquet", *words.split(), "--resamples", B)
+        assert (ended.code, ended.out) == (USAGE, "")
+        assert says in ended.err
+
+    def test_groups(self, job: Path, run: Run) -> None:
+        assert run(*self.WORDS, "--groups", "kind", "--json", "o.json", "--seed", "3").code == DONE
+        given = json.loads(Path("o.json").read_text())
+        n = parquet.read_metadata("a.parquet").num_rows
+        assert (given["data"]["n"], given["n_dropped"]) == (3, n - 3)
+        assert "--groups kind" in given["command"]
+        certified = run("certify", *self.WORDS[1:6], "--groups", "kind", "--seed", "3", "--json").out
+        assert json.loads(certified)["upper"] == given["certificate"]["upper"]
+        assert "One random row of each group was kept, 3 of " in Path("a.report.html").read_text()
+
+    def test_several_models(self, job: Path, run: Run) -> None:
+        words = ("--score", "new", "--by", "region", "--json", "o.json")
+        ended = run(*self.WORDS, *words)
+        assert (ended.code, ended.err) == (DONE, "")
+        assert ended.out.startswith("By the Brier score new is better than old: distinguishable")
+        labels, old = columns()
+        by = parquet.read_table("a.parquet")["region"].to_pylist()
+        expected = calcore.evaluate_models(
+            labels, {"old": old, "new": old**2}, by=by, n_resamples=int(B), rng=0
+        )
+        given, want = json.loads(Path("o.json").read_text()), json.loads(json.dumps(expected.to_dict()))
+        assert given.keys() == want.keys()
+        for key in ("comparison", "certified", "verdict", "delta"):
+            assert given[key] == want[key], key
+        for one, other in zip(given["models"], want["models"], strict=True):
+            for key in one.keys() - {"command", "segments_by"}:
+                assert one[key] == other[key], key
+        again = shlex.split(given["models"][1]["command"])
+        assert run(*again[1:], "-o", "2.html", "--json", "2.json").code == DONE
+        assert json.loads(Path("2.json").read_text()) == given
+        page = Path("a.report.html").read_text()
+        assert page.index('id="models"') < page.index('id="m1-verdict"') < page.index('id="m2-verdict"')
+
+    @pytest.mark.parametrize(
+        ("words", "says"),
+        [
+            ("--score old", "--score names twice the column old"),
+            ("--score new --name x", "--name is for one model"),
+            ("--score none", "no column none (--score)"),
+        ],
+    )
+    def test_faults_of_several_models(self, job: Path, run: Run, words: str, says: str) -> None:
+        ended = run(*self.WORDS, *words.split())
+        assert (ended.code, ended.out) == (USAGE, "")
+        assert says in ended.err
+
     @pytest.mark.parametrize(
         ("words", "says"),
         [

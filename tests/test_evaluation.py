@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import pickle
 from typing import Any
@@ -12,8 +13,10 @@ import pandas as pd
 import pytest
 
 import calcore
-from calcore import evaluation
+from calcore import _validate
 from calcore.evaluation import METRICS, RESAMPLED_ROWS, sampled
+from calcore.evaluation.classes import _losses as evaluation_losses
+from calcore.evaluation.classes import _normal as normal_interval
 
 SEED = 20240614
 B = 99
@@ -122,7 +125,7 @@ class TestNumbers:
 
 class TestManyRows:
     def test_a_sample_of_them_is_resampled(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(evaluation, "RESAMPLED_ROWS", 400)
+        monkeypatch.setattr("calcore.evaluation.one.RESAMPLED_ROWS", 400)
         y, s = rows(1000)
         found = calcore.evaluate(y, s, n_resamples=B)
         assert (found.n_resampled, found.comparison.n, found.corp.n) == (400, 400, 400)
@@ -134,7 +137,7 @@ class TestManyRows:
 
     def test_sample_is_without_replacement_and_in_order(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert sampled(RESAMPLED_ROWS, 0) == slice(None)
-        monkeypatch.setattr(evaluation, "RESAMPLED_ROWS", 50)
+        monkeypatch.setattr("calcore.evaluation.one.RESAMPLED_ROWS", 50)
         chosen = sampled(60, 0)
         assert isinstance(chosen, np.ndarray)
         assert len(chosen) == 50
@@ -269,3 +272,228 @@ class TestRecord:
 def test_errors_name_the_argument(arguments: Any, options: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=f"^{message}"):
         calcore.evaluate(*arguments, **({"n_resamples": B} | options))
+
+
+def class_columns(n: int = 3000, k: int = 3) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Labels drawn from probabilities, which are reported sharper than they are."""
+    rng = np.random.default_rng(SEED)
+    P = rng.dirichlet(np.full(k, 0.7), n)
+    codes = (rng.random(n)[:, None] > P.cumsum(axis=1)).sum(axis=1).clip(0, k - 1)
+    sharp = P**2
+    return codes, sharp / sharp.sum(axis=1, keepdims=True)
+
+
+class TestClasses:
+    def test_are_those_of_the_functions(self) -> None:
+        y, P = class_columns()
+        found = calcore.evaluate(y, P, n_resamples=B, delta=0.1, rng=3)
+        first = P.argmax(axis=1)
+        alone = calcore.evaluate(
+            first == y, P.max(axis=1), event="top label", n_resamples=B, delta=0.1, rng=3
+        ).to_dict()
+        whole = found.to_dict()
+        for name in alone.keys() - {"classes", "verdict", "command"}:
+            assert whole[name] == alone[name], name
+        c = found.classes
+        assert c is not None
+        assert found.verdict == f"{alone['verdict']} {c.verdict}"
+        assert (c.names, c.n, c.accuracy) == ((0, 1, 2), 3000, float(np.mean(first == y)))
+        assert c.brier == pytest.approx(calcore.brier_score(y, P), rel=1e-12)
+        assert c.log_loss == pytest.approx(calcore.log_loss(y, P), rel=1e-12)
+        assert c.conf_ce == calcore.conf_ce(y, P)
+        assert c.uncorrected_conf_ce == calcore.uncorrected_conf_ce(y, P)
+        assert c.classwise_ece == calcore.classwise_ece(y, P)
+        assert c.classwise_ece == pytest.approx(float(c.ece.mean()), rel=1e-12)
+        assert c.classwise_lin_ce == calcore.classwise_lin_ce(y, P)
+        assert c.certificates.to_dict() == calcore.certify_classwise(y, P, delta=0.1, rng=3).to_dict()
+        assert c.diagrams.to_dict() == calcore.reliability_classwise(y, P, delta=0.1).to_dict()
+        for j in range(3):
+            assert c.auroc[j] == calcore.auroc(y == j, P[:, j])
+            assert c.ece[j] == calcore.ece(y == j, P[:, j])
+            assert c.lin_ce[j] == calcore.binary_lin_ce(y == j, P[:, j])
+            assert c.mean_probs[j] == pytest.approx(P[:, j].mean(), rel=1e-12)
+        assert c.rates.tolist() == (np.bincount(y) / 3000).tolist()
+
+    def test_intervals_of_losses_by_hand(self) -> None:
+        y, P = [0, 1, 1, 1], [[0.5, 0.5]] * 4
+        c = calcore.evaluate(y, P, n_resamples=B).classes
+        assert c is not None
+        assert (c.brier, c.brier_interval.lower, c.brier_interval.upper) == (0.5, 0.5, 0.5)
+        P[0] = [1.0, 0.0]  # squares 0, 1/2, 1/2, 1/2: mean 3/8, standard deviation 1/4
+        c = calcore.evaluate(y, P, n_resamples=B).classes
+        assert c is not None
+        assert c.brier_interval.upper == pytest.approx(0.375 + 1.959963984540054 * 0.125, rel=1e-12)
+        assert c.brier_interval.lower == pytest.approx(0.375 - 1.959963984540054 * 0.125, rel=1e-12)
+
+    def test_intervals_of_losses_cover(self) -> None:
+        """Of 400 samples of 500 rows, at 80 %: misses are binomial, 80 expected, standard deviation 8."""
+        rng = np.random.default_rng(SEED)
+        misses = 0
+        for _ in range(400):
+            P = rng.dirichlet([1.0, 1.0, 1.0], 500)
+            y = (rng.random(500)[:, None] > P.cumsum(axis=1)).sum(axis=1).clip(0, 2)
+            squares, _ = evaluation_losses(y, P)
+            interval = normal_interval(squares, 0.2, 2.0)
+            misses += not interval.lower <= 0.5 <= interval.upper  # 1 - E sum p^2 = 1 - 3 * 1/6
+        assert 48 <= misses <= 112  # 4 standard deviations
+
+    def test_what_is_not_defined(self) -> None:
+        y = np.array([0, 0, 1, 1] * 25)
+        P = np.array([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5], [1.0, 0.0, 0.0], [0.25, 0.5, 0.25]] * 25)
+        c = calcore.evaluate(y, P, n_resamples=B).classes
+        assert c is not None
+        assert np.isnan(c.auroc[2])
+        assert c.to_dict()["auroc"][2] is None
+        assert (c.log_loss, c.log_loss_interval.upper) == (np.inf, np.inf)
+        assert c.to_dict()["log_loss"] is None
+        assert (c.n_vectors, c.full_ece) == (4, calcore.full_ece(y, P))
+        few = calcore.evaluate(y[:36], P[:36], n_resamples=B).classes
+        assert few is not None
+        assert (few.n_vectors, few.full_ece) == (4, None)
+
+    def test_names_and_copies(self) -> None:
+        y, P = class_columns(300)
+        names = np.array(["cat", "dog", "eel"])
+        found = calcore.evaluate(names[y], P, labels=names, n_resamples=B)
+        assert found.classes is not None
+        assert list(found.classes.certificates) == ["cat", "dog", "eel"]
+        assert [d.name for d in found.classes.diagrams.diagrams] == ["cat", "dog", "eel"]
+        text = json.dumps(found.to_dict(), allow_nan=False)
+        for other in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
+            assert json.dumps(other.to_dict()) == text
+            assert not other.classes.ece.flags.writeable
+        order = found.classes.worst_first
+        lower = [c.lower for c in found.classes.certificates.values()]
+        assert sorted(order.tolist()) == [0, 1, 2]
+        assert all(lower[a] >= lower[b] for a, b in itertools.pairwise(order))
+
+    def test_faults(self) -> None:
+        with pytest.raises(ValueError, match=r"^y_prob must have rows that sum to 1"):
+            calcore.evaluate([0, 1], [[0.5, 0.6], [0.5, 0.5]])
+        with pytest.raises(ValueError, match=r"^labels name the columns of a matrix"):
+            calcore.evaluate([0, 1], [0.5, 0.5], labels=[0, 1])
+        with pytest.raises(ValueError, match=r"^pos_label must be left out beside a matrix"):
+            calcore.evaluate([0, 1], [[0.5, 0.5]] * 2, pos_label=1)
+
+
+class TestGroups:
+    def test_one_row_of_each_is_kept(self) -> None:
+        y, s = rows(1000, 2.0)
+        groups = [f"user {i % 300}" for i in range(1000)]
+        by = np.array(["north", "south"])[np.arange(1000) % 2]
+        found = calcore.evaluate(y, s, groups=groups, by=by, n_resamples=B, rng=5)
+        kept = _validate.group_rows(groups, 1000, _validate.generator(5))
+        alone = calcore.evaluate(y[kept], s[kept], by=by[kept], n_resamples=B, rng=5).to_dict()
+        whole = found.to_dict()
+        for name in alone.keys() - {"n_dropped", "certificate", "methods", "command"}:
+            assert whole[name] == alone[name], name
+        assert (found.n_dropped, found.data.n) == (700, 300)
+        certificate = calcore.certify(y, s, groups=groups, rng=5).to_dict()
+        assert found.certificate.to_dict() | {"warnings": certificate["warnings"]} == certificate
+        assert "n = 300 rows, one drawn at random from each group of 1,000, for" in found.methods
+
+    def test_with_several_classes(self) -> None:
+        y, P = class_columns(600)
+        groups = np.arange(600) // 2
+        kept = _validate.group_rows(groups, 600, _validate.generator(0))
+        found = calcore.evaluate(y, P, groups=groups, n_resamples=B).classes
+        alone = calcore.evaluate(y[kept], P[kept], n_resamples=B).classes
+        assert found is not None
+        assert alone is not None
+        assert found.to_dict() == alone.to_dict()
+
+
+@pytest.mark.parametrize("event", ["positive", "top label"])
+def test_errors_over_coverage(event: Any) -> None:
+    y, s = rows(500)
+    s = np.round(s, 1)
+    found = calcore.evaluate(y, s, event=event, n_resamples=B).risk
+    if event == "positive":
+        choice = s >= 0.5
+        expected = calcore.risk_coverage(y == choice, confidence=np.where(choice, s, 1.0 - s))
+    else:
+        expected = calcore.risk_coverage(y, confidence=s)
+    assert found.to_dict() == expected.to_dict()
+
+
+class TestModels:
+    def test_are_those_of_the_functions(self) -> None:
+        y, s = rows(2000)
+        models = {"a": s, "b": s**1.5, "c": np.full(2000, 0.5)}
+        found = calcore.evaluate_models(y, models, n_resamples=B, rng=2)
+        assert found.names == ("a", "b", "c")
+        for name, one in zip(models, found.models, strict=True):
+            alone = calcore.evaluate(y, models[name], name=name, n_resamples=B, rng=2).to_dict()
+            whole = one.to_dict()
+            for key in alone.keys() - {"command"}:
+                assert whole[key] == alone[key], key
+        metrics = found.comparison.metrics
+        assert metrics == (
+            "brier",
+            "log_loss",
+            *(f"ece@{k}" for k in (5, 10, 15, 20, 30, 50)),
+            "lin_ce@15",
+        )
+        draws = found.comparison.n_resamples
+        assert draws == 1080  # 2 * 3 pairs * 9 metrics / .05: enough to tell apart together
+        expected = calcore.compare(y, models, metrics=metrics, n_resamples=draws, rng=2)
+        assert found.comparison.to_dict() == expected.to_dict()
+        assert [pair for pair, _ in found.certified] == [("a", "b"), ("a", "c"), ("b", "c")]
+        for (a, b), difference in found.certified:
+            alone = calcore.certify_difference(y, models[a], models[b], delta=0.05 / 3, rng=2).to_dict()
+            assert difference.to_dict() == alone
+        json.dumps(found.to_dict(), allow_nan=False)
+        assert found.smallest("brier") == "a"
+        assert pickle.loads(pickle.dumps(found)).to_dict() == found.to_dict()
+
+    def test_words_where_the_brier_score_decides(self) -> None:
+        y = [0, 1] * 500
+        models = {"sure": [0.25, 0.75] * 500, "vague": [0.375, 0.625] * 500}
+        assert calcore.evaluate_models(y, models, n_resamples=B).verdict == (
+            "By the Brier score sure is better than vague: distinguishable (each difference at 95 %). sure "
+            "has the smallest ECE with each of 5, 10, 15, 20, 30 and 50 bins; distinguishable with all of "
+            "them from vague."
+        )
+
+    def test_words_where_ece_turns(self) -> None:
+        """Errors of both signs, which meet in 5 bins and in 15, not in 10, against a small constant error."""
+        rng = np.random.default_rng(SEED)
+        s = rng.integers(0, 10, 20_000) / 10 + 0.05
+        y = rng.random(20_000) < s
+        saw = s + np.where((s * 10).astype(int) % 2 == 0, 0.04, -0.04)
+        flat = s + 0.02
+        found = calcore.evaluate_models(y, {"saw": saw, "flat": flat}, n_resamples=B)
+        assert found.smallest("ece@5") == "saw"
+        assert found.smallest("ece@10") == "flat"
+        words = "depends on the number of bins: saw with 5 and 15; flat with 10, 20, 30 and 50. So ECE ranks"
+        assert words in found.verdict
+        assert found.verdict.startswith("By the Brier score flat is better than saw: distinguishable")
+
+    def test_words_where_nothing_is_shown(self) -> None:
+        y, s = rows(40)
+        same = calcore.evaluate_models(y, {"a": s, "b": s}, n_resamples=B)
+        assert same.verdict.startswith(
+            "By the Brier score no model is shown to be better; a has the smallest"
+        )
+        assert "with some of them not distinguishable from any other" in same.verdict
+
+    def test_groups_and_segments(self) -> None:
+        y, s = rows(400)
+        groups, by = np.arange(400) // 4, np.array(["x", "y"])[np.arange(400) // 200]
+        found = calcore.evaluate_models(y, {"a": s, "b": s**2}, groups=groups, by=by, n_resamples=B)
+        kept = _validate.group_rows(groups, 400, _validate.generator(0))
+        alone = calcore.evaluate_models(
+            y[kept], {"a": s[kept], "b": s[kept] ** 2}, by=by[kept], n_resamples=B
+        )
+        assert found.comparison.to_dict() == alone.comparison.to_dict()
+        assert [m.n_dropped for m in found.models] == [300, 300]
+        assert found.models[1].segments is not None
+        assert list(found.models[1].segments) == ["x", "y"]
+
+    def test_faults(self) -> None:
+        with pytest.raises(ValueError, match=r"^models must be at least two; got one"):
+            calcore.evaluate_models([0, 1], {"a": [0.5, 0.5]})
+        with pytest.raises(TypeError, match=r"^models must be a mapping"):
+            calcore.evaluate_models([0, 1], [[0.5, 0.5]] * 2)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"models\['b'\] must lie in \[0, 1\]"):
+            calcore.evaluate_models([0, 1], {"a": [0.5, 0.5], "b": [0.5, 1.5]})

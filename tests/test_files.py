@@ -33,13 +33,17 @@ from calcore.files import (
     open_source,
     read_columns,
     take_in,
-    take_in_groups,
+    take_in_rows,
     write_columns,
 )
 from calcore.files.arrays import as_arrow, as_numpy
 from calcore.files.paths import replacing, spare
 
 SEED = 20240612
+
+
+def grouped_rows(files: list[str], groups: str, *, score: str | None = None, **options: Any) -> Any:
+    return take_in_rows(files, groups=groups, scores=[] if score is None else [("--score", score)], **options)
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +110,7 @@ WRITERS: dict[str, Callable[[str, pa.Table], None]] = {
 
 
 def read(path: str, label: str = "late", score: str = "p") -> tuple[NDArray[Any], NDArray[Any]]:
-    batches = list(read_columns(open_source(path), label, score))
+    batches = list(read_columns(open_source(path), label, [score]))
     assert [batch.start for batch in batches] == list(
         np.cumsum([0, *(len(batch.scores) for batch in batches[:-1])])
     )
@@ -523,14 +527,12 @@ class TestDamage:
         assert take_in(["a.npz"], label="y", score="p", pos_label="yes").table.n_positive == 1
 
     def test_archives_with_unequal_columns(self) -> None:
-        np.savez("a.npz", y=np.zeros(3), p=np.zeros(4), m=np.zeros((2, 2)))
+        np.savez("a.npz", y=np.zeros(3), p=np.zeros(4), m=np.zeros((3, 2)))
         with pytest.raises(
             InputError, match=r"^a.npz: columns must have equal lengths; y has 3, p has 4 rows"
         ):
             read("a.npz", "y", "p")
-        with pytest.raises(
-            InputError, match=r"^a.npz: column m holds float64 of shape \(2, 2\), not one value per row"
-        ):
+        with pytest.raises(InputError, match=r"^a.npz: column m holds fixed_size_list<.*>\[2\], not numbers"):
             read("a.npz", "y", "m")
 
     @pytest.mark.parametrize("words", [["no", None], [0, None], [False, None]])
@@ -657,7 +659,7 @@ class TestChoice:
         ):
             write_arrow("a.arrow", pa.table(data))
             for names in ({}, {"label": next(iter(data)), "score": "p"}):
-                for read_file in (take_in, partial(take_in_groups, groups="p")):
+                for read_file in (take_in, partial(grouped_rows, groups="p")):
                     with suppress(InputError):
                         read_file(["a.arrow"], **names)
                         read_file(["a.arrow"], **names, pos_label="1")
@@ -798,7 +800,7 @@ class TestIntake:
         parquet.write_table(rows, "a.parquet")
         assert take_in(["a.parquet"], pos_label=pos_label).table.n_positive == positives
         parquet.write_table(rows.append_column("g", pa.array([1, 2, 3])), "a.parquet")
-        grouped = take_in_groups(["a.parquet"], "g", label="y", score="p", pos_label=pos_label)
+        grouped = grouped_rows(["a.parquet"], "g", label="y", score="p", pos_label=pos_label)
         assert grouped.labels.sum() == positives
 
     @pytest.mark.parametrize(
@@ -881,8 +883,8 @@ class TestIntake:
         rows = pa.table({"y": labels, "p": scores, "who": who})
         parquet.write_table(rows.slice(0, 900), "a.parquet")
         parquet.write_table(rows.slice(900), "b.parquet")
-        given = take_in_groups(["a.parquet", "b.parquet"], "who", label="y", score="p")
-        assert calcore.certify(given.labels, given.scores, groups=given.groups, rng=5).to_dict() == (
+        given = grouped_rows(["a.parquet", "b.parquet"], "who", label="y", score="p")
+        assert calcore.certify(given.labels, given.scores[0], groups=given.groups.codes, rng=5).to_dict() == (
             calcore.certify(labels, scores, groups=who, rng=5).to_dict()
         )
 
@@ -890,23 +892,23 @@ class TestIntake:
     def test_groups_of_floats_are_equal_as_numbers(self, dtype: type) -> None:
         who = np.array([0.0, -0.0, 0.5], dtype)
         np.savez("a.npz", y=np.array([0, 1, 1]), p=np.full(3, 0.5), g=who)
-        given = take_in_groups(["a.npz"], "g", label="y", score="p")
-        assert given.groups.tolist() == [0, 0, 1]
+        given = grouped_rows(["a.npz"], "g", label="y", score="p")
+        assert given.groups.codes.tolist() == [0, 0, 1]
 
     def test_group_faults(self) -> None:
         parquet.write_table(pa.table({"y": [0, 1], "p": [0.5, 0.5], "g": [1, None]}), "a.parquet")
         with pytest.raises(InputError, match=r"^a.parquet: column g has a missing value at data row 2"):
-            take_in_groups(["a.parquet"], "g", label="y", score="p")
+            grouped_rows(["a.parquet"], "g", label="y", score="p")
         parquet.write_table(pa.table({"y": [0, 1], "p": [0.5, 0.5], "g": [1, np.nan]}), "nan.parquet")
         with pytest.raises(InputError, match=r"^nan.parquet: column g has a missing value at data row 2"):
-            take_in_groups(["nan.parquet"], "g", label="y", score="p")
+            grouped_rows(["nan.parquet"], "g", label="y", score="p")
         with pytest.raises(InputError, match=r"^a.parquet: no column who \(--groups\); it has y, p, g"):
-            take_in_groups(["a.parquet"], "who", label="y", score="p")
+            grouped_rows(["a.parquet"], "who", label="y", score="p")
         calcore.CellTable().update([1], [0.5]).save("a.cells")
         with pytest.raises(
             InputError, match=r"^a.cells: a saved table has no rows to draw from \(--groups\)"
         ):
-            take_in_groups(["a.cells"], "g")
+            grouped_rows(["a.cells"], "g")
 
     def test_progress_is_of_bytes_and_rows(self) -> None:
         for name in ("rows.parquet", "rows.csv.gz"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import re
 import subprocess
 import sys
@@ -93,7 +94,7 @@ def test_asks_for_nothing(text: str) -> None:
 
 def test_pictures_are_inside_and_ask_for_nothing(text: str) -> None:
     images = Page(text).of("img")
-    assert len(images) == 4
+    assert len(images) == 5
     for image in images:
         assert image["alt"]
         kind, _, content = (image["src"] or "").partition(",")
@@ -151,7 +152,7 @@ def test_says_which_event_beside_every_number() -> None:
     for event, words in (("positive", "the label is positive"), ("top label", "the first choice is right")):
         page = html(evaluated(60, event=event))
         rows = re.findall(r'<td class="number">.*?</tr>', page)
-        assert len(rows) == 19
+        assert len(rows) == 20
         assert all(f'<td class="event">{words}</td>' in row for row in rows)
         pictures = re.findall(r"<figcaption>.*?</figcaption>", page)
         assert all(f"Event: {words}." in caption for caption in pictures)
@@ -173,6 +174,50 @@ def test_degenerate_rows(labels: list[int], scores: list[float], words: str) -> 
     assert words in page.text
     assert "nan" not in page.text.lower().split()
     assert "inf" not in page.text.lower().split()
+
+
+def test_page_of_several_models() -> None:
+    rng = np.random.default_rng(SEED)
+    scores = rng.random(400)
+    labels = rng.random(400) < scores
+    models = {"<i>": scores, "b & c": scores**2, "d": scores**3}
+    found = calcore.evaluate_models(labels, models, by=["x", "y"] * 200, n_resamples=99)
+    text = html(found)
+    page = Page(text)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for i in (1, 2, 3):
+        assert [name for name in ids if name in {f"m{i}-{each}" for each in SECTIONS}] == [
+            f"m{i}-{each}" for each in SECTIONS
+        ]
+    for attributes in page.of("a"):
+        assert (attributes["href"] or "").removeprefix("#") in ids
+    assert "<i>" not in text
+    assert found.verdict in page.text
+    for (a, b), difference in found.certified:
+        assert f"Brier score: {a} minus {b}" in page.text
+        assert difference.delta == 0.05 / 3
+    levels = [int(name[1]) for name, _ in page.tags if re.fullmatch("h[1-6]", name)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+def test_page_of_several_classes() -> None:
+    rng = np.random.default_rng(SEED)
+    k = 45
+    P = rng.dirichlet(np.ones(k), 300)
+    codes = rng.integers(0, k, 300)
+    names = [f"<{j}>" for j in range(k)]
+    found = calcore.evaluate(np.array(names)[codes], P, labels=names, n_resamples=99)
+    text = html(found)
+    page = Page(text)
+    assert "<3>" not in text
+    assert "the 40 with the largest lower ends of 45 classes are shown" in page.text
+    assert len(re.findall(r'<th scope="row">&lt;\d+&gt;</th>', text)) == 40
+    for words in ("a row is of the class, for each class", "the class, by the whole vector"):
+        assert f'<td class="event">{words}</td>' in text
+    assert len(page.of("img")) == 6
+    assert "300 different vectors in 300 rows: too few rows of each" in page.text
 
 
 def test_is_the_same_every_time() -> None:

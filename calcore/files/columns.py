@@ -9,16 +9,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from calcore.files.arrays import as_arrow, as_numpy
 from calcore.files.formats import BATCH_ROWS, Column, Source, kind_of
 from calcore.files.paths import InputError, reading, shown
 
-__all__ = ["Batch", "choose_columns", "choose_label", "find_column", "first_values", "read_columns"]
+__all__ = [
+    "Batch",
+    "choose_columns",
+    "choose_label",
+    "find_column",
+    "first_values",
+    "list_length",
+    "read_columns",
+]
 
 _PEEK_ROWS = 10_000
 _LISTED = 20
+_PLAIN = ("number", "bool", "text")
+"""Kinds of columns with one value a row."""
 
 
 def choose_columns(source: Source, label: str | None, score: str | None, *, command: str) -> tuple[str, str]:
@@ -41,7 +52,7 @@ def choose_columns(source: Source, label: str | None, score: str | None, *, comm
         raise InputError(f"{shown(source.path)}: --label and --score both name column {shown(label)}")
     if label is not None and score is not None:
         return label, score
-    usable = [column.name for column in source.columns if column.kind != "other"]
+    usable = [column.name for column in source.columns if column.kind in _PLAIN]
     if len(set(usable)) < len(usable):
         raise InputError(f"{shown(source.path)}: several columns have the same name: {_names(source)}")
     first = _first_rows(source, usable if len(usable) == 2 else usable[:_LISTED])
@@ -80,10 +91,10 @@ def choose_label(source: Source, label: str | None, scores: Sequence[str], *, co
     if label is not None:
         find_column(source, label, "--label")
         return label
-    left = [c.name for c in source.columns if c.kind != "other" and c.name not in scores]
+    left = [c.name for c in source.columns if c.kind in _PLAIN and c.name not in scores]
     if len(left) == 1:
         return left[0]
-    first = _first_rows(source, [c.name for c in source.columns if c.kind != "other"][:_LISTED])
+    first = _first_rows(source, [c.name for c in source.columns if c.kind in _PLAIN][:_LISTED])
     label = next((name for name in left if name in first and _is_pair(first[name])), "LABEL")
     raise InputError(
         f"{shown(source.path)}: which column is the label? {_listing(source, first)}\n"
@@ -150,7 +161,7 @@ def _distinct(values: pa.Array) -> pa.Array:
 
 
 def _is_pair(values: pa.Array) -> bool:
-    return kind_of(values.type) != "other" and 1 <= len(_distinct(values)) <= 2
+    return kind_of(values.type) in _PLAIN and 1 <= len(_distinct(values)) <= 2
 
 
 def _is_01(values: pa.Array) -> bool:
@@ -165,22 +176,28 @@ def _is_score(values: pa.Array) -> bool:
 
 
 class Batch(NamedTuple):
-    """Rows of a file: how many came before, labels, scores and, if asked for, groups and more scores."""
+    """Rows of a file: how many came before, labels, scores, more scores, and what rows belong to."""
 
     start: int
     labels: NDArray[Any]
     scores: NDArray[Any]
-    groups: pa.Array | None
-    others: tuple[NDArray[Any], ...] = ()
+    others: tuple[NDArray[Any], ...]
+    members: tuple[pa.Array, ...]
 
 
 def read_columns(
-    source: Source, label: str, score: str, groups: str | None = None, others: Sequence[str] = ()
+    source: Source,
+    label: str,
+    scores: Sequence[str],
+    members: Sequence[str] = (),
+    *,
+    lists: str | None = None,
 ) -> Iterator[Batch]:
-    """Labels and scores of a file, batch by batch, groups as an Arrow array, and `others`: more scores.
+    """Labels and scores of a file, batch by batch, and `members` (groups, segments) as Arrow arrays.
 
     Numbers keep their type (decimals become float64), truth values become bool, text becomes object
-    arrays of str. Numeric columns are not copied.
+    arrays of str. Numeric columns are not copied. With `lists`, `scores` are what the entries of the lists in
+    that column are called.
 
     Raises
     ------
@@ -188,23 +205,69 @@ def read_columns(
         A missing value, with its 1-based data row; a column that is none of these; a damaged file.
     """
     start = 0
-    names = [label, score, *others] if groups is None else [label, score, *others, groups]
-    rows = max(1, 2 * BATCH_ROWS // (2 + len(others)))
+    numeric = list(scores) if lists is None else [lists]
+    names = [label, *numeric, *members]
+    rows = max(1, 2 * BATCH_ROWS // (1 + len(scores)))
     with reading(source.path):
-        for batch in source.batches(list(dict.fromkeys(names)), numeric=[score, *others], rows=rows):
+        for batch in source.batches(
+            list(dict.fromkeys(names)), numeric=() if lists is not None else numeric, rows=rows
+        ):
             if batch.num_rows == 0:
                 continue
             for name in names:
                 _refuse_missing(source, name, batch.column(name), start)
-            members = None if groups is None else batch.column(groups)
-            if members is not None and groups is not None and pa.types.is_floating(members.type):
-                _refuse_nan(source, groups, members, start)
-                members = as_arrow(as_numpy(members) + 0.0)  # -0.0, which Arrow tells from 0.0, is 0.0
-            labels, scores, *more = (
-                _to_numpy(source, name, batch.column(name)) for name in (label, score, *others)
-            )
-            yield Batch(start, labels, scores, members, tuple(more))
+            belong = tuple(_member(source, name, batch.column(name), start) for name in members)
+            labels = _to_numpy(source, label, batch.column(label))
+            if lists is None:
+                first, *more = (_to_numpy(source, name, batch.column(name)) for name in scores)
+            else:
+                first, *more = _entries(source, lists, batch.column(lists), len(scores), start)
+            yield Batch(start, labels, first, tuple(more), belong)
             start += batch.num_rows
+
+
+def _member(source: Source, name: str, values: pa.Array, start: int) -> pa.Array:
+    if not pa.types.is_floating(values.type):
+        return values
+    _refuse_nan(source, name, values, start)
+    return as_arrow(as_numpy(values) + 0.0)  # -0.0, which Arrow tells from 0.0, is 0.0
+
+
+def list_length(source: Source, name: str) -> int:
+    """How many numbers the first list of a column has.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
+    values = _first_rows(source, [name])[name]
+    if len(values) == 0:
+        raise InputError(f"{shown(source.path)}: no rows")
+    _refuse_missing(source, name, values, 0)
+    return len(values[0])
+
+
+def _entries(source: Source, name: str, values: pa.Array, k: int, start: int) -> NDArray[Any]:
+    """Lists of k numbers each, as k columns."""
+    where = f"{shown(source.path)}: column {shown(name)} (--classes)"
+    if kind_of(values.type) != "list":
+        raise InputError(f"{where} holds {values.type}, not lists of numbers")
+    if not pa.types.is_fixed_size_list(values.type):
+        lengths = as_numpy(pc.list_value_length(values))
+        off = np.flatnonzero(lengths != k)
+        if len(off):
+            raise InputError(
+                f"{where} must have {k} numbers in every row; got {lengths[off[0]]} at data row "
+                f"{start + int(off[0]) + 1}"
+            )
+    elif values.type.list_size != k:
+        raise InputError(f"{where} must have {k} numbers in every row; got {values.type.list_size}")
+    flat = values.flatten()
+    if flat.null_count:
+        row = start + int(np.argmax(as_numpy(flat.is_null()))) // k + 1
+        raise InputError(f"{where} has a missing value at data row {row}")
+    return _numbers(flat).reshape(-1, k).T
 
 
 def first_values(source: Source, name: str) -> list[str]:

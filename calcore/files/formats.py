@@ -39,7 +39,10 @@ _CSV_BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Name, type as the file states it, and what it can serve as: "number", "bool", "text" or "other"."""
+    """Name, type as the file states it, and what it can serve as.
+
+    That is "number", "bool", "text", "list" (of numbers) or "other".
+    """
 
     name: str
     type: str
@@ -92,6 +95,8 @@ def kind_of(kind: pa.DataType) -> str:
         return "number"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view":
         return "text"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return "list" if kind_of(kind.value_type) == "number" else "other"
     return "other"
 
 
@@ -341,7 +346,7 @@ class _Npy(Source):
 
     def _map(self) -> NDArray[Any]:
         with open(self.path, "rb") as file:
-            _, dtype = _npy_header(file)
+            _, dtype, _ = _npy_header(file)
         if dtype.hasobject:
             raise InputError(
                 f"{shown(self.path)}: holds {_OBJECTS}; or save every column by its name with np.savez"
@@ -372,18 +377,22 @@ class _Npz(Source):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self._rows: dict[str, int] = {}
+        self._widths: dict[str, int] = {}
         columns = []
         with zipfile.ZipFile(path) as archive:
             for member in archive.namelist():
                 if member.endswith(".npy"):
                     name = member.removesuffix(".npy")
                     with archive.open(member) as stream:
-                        shape, dtype = _npy_header(stream)
+                        shape, dtype, by_column = _npy_header(stream)
                     column = _numpy_column(name, dtype)
                     if len(shape) == 1 and not dtype.hasobject:
                         self._rows[name] = shape[0]
                     elif not dtype.hasobject:
-                        column = Column(name, f"{dtype} of shape {shape}", "other")
+                        kind = "list" if len(shape) == 2 and column.kind == "number" and shape[1] else "other"
+                        if kind == "list" and not by_column:
+                            self._rows[name], self._widths[name] = shape
+                        column = Column(name, f"{dtype} of shape {shape}", kind)
                     columns.append(column)
         self.columns = tuple(columns)
         self.n_rows = next(iter(self._rows.values()), None) if len(set(self._rows.values())) == 1 else None
@@ -395,6 +404,8 @@ class _Npz(Source):
             if name not in self._rows:
                 kind = next(column.type for column in self.columns if column.name == name)
                 fault = kind if kind == _OBJECTS else f"{kind}, not one value per row"
+                if any(column.kind == "list" for column in self.columns if column.name == name):
+                    fault = f"{kind}, column after column: save it with np.ascontiguousarray"
                 raise InputError(f"{shown(self.path)}: column {shown(name)} holds {fault}")
         lengths = [self._rows[name] for name in names]
         if len(set(lengths)) > 1:
@@ -404,23 +415,29 @@ class _Npz(Source):
         with zipfile.ZipFile(self.path) as archive, ExitStack() as stack:
             streams = [stack.enter_context(archive.open(f"{name}.npy")) for name in names]
             dtypes = [_npy_header(stream)[1] for stream in streams]
+            widths = [self._widths.get(name) for name in names]
             for start in range(0, n, rows):
                 count = min(rows, n - start)
                 parts = []
-                for stream, dtype in zip(streams, dtypes, strict=True):
-                    data = stream.read(count * dtype.itemsize)
-                    if len(data) < count * dtype.itemsize:
+                for stream, dtype, width in zip(streams, dtypes, widths, strict=True):
+                    size = count * dtype.itemsize * (width or 1)
+                    data = stream.read(size)
+                    if len(data) < size:
                         raise EOFError("the file ends too early")
-                    parts.append(as_arrow(np.frombuffer(data, dtype)))
+                    values = as_arrow(np.frombuffer(data, dtype))
+                    parts.append(
+                        values if width is None else pa.FixedSizeListArray.from_arrays(values, width)
+                    )
                 self.progress = (start + count) / n
                 yield pa.record_batch(parts, names=list(names))
 
 
-def _npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
+    """Shape, type, and whether columns lie one after the other."""
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(stream)
-    return shape, dtype
+    shape, by_column, dtype = read(stream)
+    return shape, dtype, by_column
 
 
 def _numpy_column(name: str, dtype: np.dtype[Any]) -> Column:

@@ -1,32 +1,28 @@
 """An evaluation as one HTML page that opens anywhere: no script, no request, pictures inside.
 
-Needs jinja2 and matplotlib: the extra ``report``. Numbers are those of `Evaluation.to_dict`; ends of
-certified intervals are rounded outwards.
+Needs jinja2 and matplotlib: the extra ``report``.
 """
 
 from __future__ import annotations
 
-import base64
-import math
-from collections.abc import Callable, Iterator
-from decimal import ROUND_CEILING, ROUND_FLOOR
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
-from calcore import figures
-from calcore.evaluation import EVENTS, N_BINS, Evaluation
-from calcore.report.text import _digits, _percent, _rounded
-from calcore.results import Certificate, Interval
+from calcore.evaluation import Evaluation, ModelsEvaluation
+from calcore.evaluation.models import CURVE_BINS
+from calcore.report.sections import Picture, address, outwards, sections, short, within
+from calcore.report.text import _percent
 
 __all__ = ["html"]
 
 
-def html(evaluation: Evaluation) -> str:
+def html(evaluation: Evaluation | ModelsEvaluation) -> str:
     """Make the page of an evaluation.
 
     Parameters
     ----------
-    evaluation : Evaluation
-        From `calcore.evaluate`.
+    evaluation : Evaluation or ModelsEvaluation
+        From `calcore.evaluate` or `calcore.evaluate_models`.
 
     Returns
     -------
@@ -52,7 +48,7 @@ def html(evaluation: Evaluation) -> str:
     >>> page.startswith("<!DOCTYPE html>"), "Too few rows" in page
     (True, False)
     """
-    if not isinstance(evaluation, Evaluation):
+    if not isinstance(evaluation, Evaluation | ModelsEvaluation):
         raise TypeError(f"evaluation must be an Evaluation; got {type(evaluation).__name__}")
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -67,198 +63,90 @@ def html(evaluation: Evaluation) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    page = environment.get_template("report.html.jinja").render(
-        e=evaluation,
-        event=EVENTS[evaluation.event],
-        level=_percent(evaluation.delta),
-        certified=_certified(evaluation.certificate),
-        facts=list(_facts(evaluation)),
-        scores=list(_scores(evaluation)),
-        parts=list(_parts(evaluation)),
-        curve=list(_curve(evaluation)),
-        clinical=list(_clinical(evaluation)),
-        bins=list(_bins(evaluation)),
-        sensitivity=[(f"{v:g}", _certified(c), c.winner) for v, c in evaluation.sensitivity.items()],
-        segments=list(_segments(evaluation)),
-        pictures=list(_pictures(evaluation)),
-    )
+    template = environment.get_template("report.html.jinja")
+    if isinstance(evaluation, Evaluation):
+        page = template.render(title=evaluation.name, models=[sections(evaluation)], versus=None)
+    else:
+        page = template.render(
+            title=", ".join(evaluation.names),
+            models=[sections(each, f"m{i}-") for i, each in enumerate(evaluation.models, 1)],
+            versus=_versus(evaluation),
+        )
     return page + "\n"
 
 
-class Picture(NamedTuple):
-    """An image as a data address, what it shows for those who do not see it, and its caption."""
-
-    source: str
-    alternative: str
-    caption: str
-
-
-class Line(NamedTuple):
-    """One number of a table: what it is called, its value, its interval, and what it means."""
-
-    name: str
-    value: str
-    interval: str
-    note: str
-
-
-def _pictures(e: Evaluation) -> Iterator[Picture]:
-    level = _percent(e.delta)
-    off = int(e.residuals.too_high.sum()), int(e.residuals.too_low.sum())
-    cancels = " Errors of both signs cancel, so a small ECE hides structure." if e.diagram.cancels else ""
-    yield Picture(
-        _address(e.diagram.plot, 5.6, 5.6),
-        f"Reliability diagram of {e.name}: ECE {e.diagram.ece:.3g} over quantile bins",
-        f"Share of rows for which {EVENTS[e.event]}, against the mean score, over 15 quantile bins. The area "
-        f"of a point grows with its rows. Thick bars: {level} for each bin; thin: for all bins together."
-        f"{cancels}",
-    )
-    yield Picture(
-        _address(e.residuals.plot, 5.8, 4.0),
-        f"Residual map of {e.name}: {off[0]} bins certified too high, {off[1]} too low",
-        f"Where scores are off. Certified at the simultaneous level of {level}: too high in {off[0]}, too "
-        f"low in {off[1]} of {int((e.residuals.bins.counts > 0).sum())} bins.",
-    )
-    yield Picture(
-        _address(lambda ax: e.curve.plot(ax, label=e.name), 5.8, 4.0),
-        f"Expected calibration error of {e.name} over 5 to 50 bins",
-        "ECE over the number of equally wide bins, with one standard deviation; dotted, what a calibrated "
-        "model would get from noise alone.",
-    )
-    yield Picture(
-        _address(e.corp.plot, 5.6, 5.6),
-        f"Isotonic regression of the label on the score of {e.name}",
-        "Without bins: isotonic regression, and what it makes of the Brier score.",
-    )
+def _versus(m: ModelsEvaluation) -> dict[str, Any]:
+    """What the template asks of the differences."""
+    return {
+        "verdict": m.verdict,
+        "level": _percent(m.delta),
+        "n": f"{m.comparison.n:,}",
+        "n_resamples": f"{m.comparison.n_resamples:,}",
+        "differences": list(_differences(m)),
+        "certified": list(_certified(m)),
+        "ranking": list(_ranking(m)),
+        "names": m.names,
+        "picture": _curves(m),
+        "warnings": m.comparison.warnings,
+        "together": [d for d in m.comparison.differences if d.distinguishable_together],
+        "n_comparisons": m.comparison.n_comparisons,
+    }
 
 
-def _address(draw: Callable[[Any], Any], width: float, height: float) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(figures.picture(draw, width, height)).decode(
-        "ascii"
-    )
+_NAMES = {"brier": "Brier score", "log_loss": "Log loss (nats)", "lin_ce@15": "LinCE, 15 rank bins"}
 
 
-def _facts(e: Evaluation) -> Iterator[tuple[str, str]]:
-    d = e.data
-    yield "Rows", f"{d.n:,}, of which {d.n_positive:,} positive"
-    yield "Base rate", f"{_short(d.base_rate)}; mean score {_short(d.mean_score)}"
-    yield "Scores", f"from {d.lowest:.6g} to {d.highest:.6g}; {d.n_distinct:,} different"
-    ties = f"the most frequent score is that of {d.largest_tie:,} rows"
-    yield "Ties", ties if d.largest_tie > 1 else "no two scores are equal"
-    yield "Certain scores", f"{d.n_zero:,} of exactly 0, {d.n_one:,} of exactly 1"
-    yield "Clipped", f"{d.n_clipped:,} scores, which were a rounding error outside [0, 1]"
-    yield "Classes", "only one in these rows" if d.one_class else "both"
-
-
-_NAMES = {"brier": "Brier score", "log_loss": "Log loss (nats)"}
-_NOTES = {
-    "brier": "proper: decides between models",
-    "log_loss": "proper: decides between models",
-    "lin_ce": "truthful: no distortion of the truth lowers it",
-    "ece": "diagnosis only: depends on the bins",
-}
-
-
-def _scores(e: Evaluation) -> Iterator[Line]:
-    for found in e.comparison.estimates:
-        kind, _, bins = found.metric.partition("@")
-        name = _NAMES.get(kind) or {"ece": "ECE, {} bins", "lin_ce": "LinCE, {} rank bins"}[kind].format(bins)
-        note = _NOTES[kind] + ("; biased, interval misses too often" if found.is_biased else "")
-        yield Line(name, _short(found.estimate), _within(found.interval), note)
-    used = int((e.diagram.bins.counts > 0).sum())
-    noise = "diagnosis only; bins of the diagram"
-    yield Line(f"ECE, {used} quantile bins", _short(e.diagram.ece), "", noise)
-    if e.auroc is not None:
-        yield Line("AUROC", _short(e.auroc), "", "ranking only: says nothing about calibration")
-
-
-def _parts(e: Evaluation) -> Iterator[Line]:
-    b, c = e.brier_parts, e.corp
-    yield Line("Reliability", _short(b.reliability), "", "15 equally wide bins; smaller is better")
-    yield Line("Resolution", _short(b.resolution), "", "larger is better")
-    yield Line("Uncertainty", _short(b.uncertainty), "", "of the labels alone")
-    inside = b.within_bin_variance - b.within_bin_covariance
-    yield Line("Inside bins", _short(inside), "", "variance less covariance, what bins leave out")
-    yield Line("Miscalibration", _short(c.miscalibration), "", "isotonic: what recalibration would gain")
-    yield Line("Discrimination", _short(c.discrimination), "", "isotonic: what scores tell about labels")
-
-
-def _curve(e: Evaluation) -> Iterator[tuple[str, ...]]:
-    wanted = sorted({5, *N_BINS, 30, 50, e.curve.suggested})
-    for place, k in enumerate(e.curve.n_bins.tolist()):
-        if k in wanted:
+def _differences(m: ModelsEvaluation) -> Iterator[tuple[str, ...]]:
+    """Proper and truthful scores, pair by pair."""
+    for metric, name in _NAMES.items():
+        for d in m.comparison.differences:
+            if d.metric != metric:
+                continue
+            ratio = d.variance_ratio
             yield (
-                f"{k}" + (" (suggested)" if k == e.curve.suggested else ""),
-                _short(float(e.curve.ece[place])),
-                _short(float(e.curve.std[place])),
-                _short(float(e.curve.noise[place])),
-                f"{k - int(e.curve.n_used[place]):,}",
+                f"{name}: {d.a} minus {d.b}",
+                short(d.difference),
+                within(d.interval),
+                "not defined" if ratio is None else f"{ratio:.2g}",
+                short(d.overlap),
+                d.verdict + (" (biased)" if d.is_biased else ""),
             )
 
 
-def _clinical(e: Evaluation) -> Iterator[Line]:
-    c = e.clinical
-    if c is None:
-        return
-    yield Line(
-        "Intercept (logits)", _short(c.intercept), _within(c.intercept_interval), "0 is right on average"
+def _certified(m: ModelsEvaluation) -> Iterator[tuple[str, ...]]:
+    for (a, b), d in m.certified:
+        for name, interval, better in (
+            ("Brier score", d.brier_difference, "better"),
+            ("Calibration error", d.ce_difference, "less in error"),
+        ):
+            shown = "nothing shown"
+            if interval.upper < 0.0 or interval.lower > 0.0:
+                shown = f"{a if interval.upper < 0.0 else b} is {better}"
+            yield f"{name}: {a} minus {b}", outwards(interval), shown
+
+
+def _ranking(m: ModelsEvaluation) -> Iterator[tuple[str, ...]]:
+    """ECE of every model by number of bins, which is smallest, and from which models that can be told."""
+    for k in CURVE_BINS:
+        metric = f"ece@{k}"
+        least = m.smallest(metric)
+        told = [
+            name
+            for name in m.names
+            if name != least and m.comparison.difference(least, name, metric).distinguishable
+        ]
+        values = (short(m.comparison.estimate(name, metric).estimate) for name in m.names)
+        yield f"{k}", *values, least, ", ".join(told) or "none"
+
+
+def _curves(m: ModelsEvaluation) -> Picture:
+    def draw(ax: Any) -> None:
+        for each in m.models:
+            each.curve.plot(ax, label=each.name)
+
+    return Picture(
+        address(draw, 6.4, 4.4),
+        f"Expected calibration error of {', '.join(m.names)} over 5 to 50 bins",
+        "ECE over the number of equally wide bins, with one standard deviation; dotted, what a calibrated "
+        "model would get from noise alone. Where bands overlap, the curves do not say which model is better.",
     )
-    yield Line("Slope", _short(c.slope), _within(c.slope_interval), "below 1: scores too extreme")
-    yield Line(
-        "Observed / expected",
-        _short(c.observed_expected),
-        _within(c.observed_expected_interval),
-        "1 is right",
-    )
-    yield Line("ICI", _short(c.ici), "", f"mean distance from a smoothed rate ({c.smoother})")
-    yield Line("E50, E90", f"{_short(c.e50)}, {_short(c.e90)}", "", "median and 90th percentile of it")
-
-
-def _bins(e: Evaluation) -> Iterator[tuple[str, ...]]:
-    bins = e.diagram.bins
-    for i in range(len(bins.counts)):
-        if bins.counts[i] == 0:
-            continue
-        verdict = "too high" if e.residuals.too_high[i] else "too low" if e.residuals.too_low[i] else ""
-        low, high = e.diagram.simultaneous[i].tolist()
-        yield (
-            f"{bins.edges[i]:.4g} – {bins.edges[i + 1]:.4g}",
-            f"{bins.counts[i]:,}",
-            _short(float(bins.mean_score[i])),
-            _short(float(bins.positive_rate[i])),
-            f"[{_rounded(low, 4, ROUND_FLOOR)}, {_rounded(high, 4, ROUND_CEILING)}]",
-            verdict,
-        )
-
-
-def _segments(e: Evaluation) -> Iterator[tuple[str, ...]]:
-    if e.segments is None:
-        return
-    named = [] if e.segments.pooled is None else [("all rows", e.segments.pooled)]
-    for name, c in [*named, *((str(name), c) for name, c in e.segments.items())]:
-        shown = "miscalibrated" if c.lower > 0.0 else "not shown to be"
-        yield name, f"{c.n:,}", _short(c.base_rate), _short(c.mean_score), _certified(c), shown
-
-
-def _certified(c: Certificate) -> str:
-    digits = _digits(c.upper)
-    return f"[{_rounded(c.lower, digits, ROUND_FLOOR)}, {_rounded(c.upper, digits, ROUND_CEILING)}]"
-
-
-def _within(interval: Interval) -> str:
-    if interval.upper - interval.lower == math.inf:
-        return "unbounded"
-    return f"[{_short(interval.lower)}, {_short(interval.upper)}]"
-
-
-def _short(value: float) -> str:
-    """Four digits; what is not finite in words.
-
-    >>> _short(0.123456), _short(float("inf")), _short(-0.0)
-    ('0.1235', 'infinite', '0')
-    """
-    if math.isnan(value):
-        return "not defined"
-    if math.isinf(value):
-        return "infinite" if value > 0.0 else "−infinite"
-    return f"{value + 0.0:.4g}"

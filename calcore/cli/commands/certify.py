@@ -42,7 +42,9 @@ from calcore.cli.commands.shared import (
 from calcore.cli.process import DONE, FAILED, INTERNAL, complain, exit_codes
 
 if TYPE_CHECKING:
-    from calcore.files.intake import Classes, GroupedRows, Intake, ProbabilityRows
+    from calcore.files.intake import Intake
+    from calcore.files.plan import Classes
+    from calcore.files.rows import ProbabilityRows, SingleRows
     from calcore.reference import CrossCheck
     from calcore.results import Certificate, CertificateSet
     from calcore.table import CellTable, ScoreTable
@@ -130,14 +132,20 @@ def certify(
     """
     from calcore import certify as certify_rows
     from calcore.certificates import ROW_METHODS
-    from calcore.files.intake import Classes, in_words_of_the_command, take_in, take_in_groups
+    from calcore.files.intake import take_in
     from calcore.files.paths import InputError
+    from calcore.files.plan import Classes
+    from calcore.files.rows import take_in_rows
+    from calcore.files.words import in_words_of_the_command
     from calcore.report.text import score_bins
 
     if max_ce is not None and not 0.0 <= max_ce <= 1.0:
         raise InputError(f"--max-ce must lie in [0, 1]; got {max_ce}")
     options = certify_options(delta, method, variation, lipschitz, perturbed, n_folds, seed)
     columns: dict[str, Any] = {"label": label, "score": score, "pos_label": pos_label}
+    named: dict[str, Any] = {"label": label, "pos_label": pos_label}
+    if score is not None:
+        named["scores"] = [("--score", score)]
 
     def bound(which: Side, *rows: Any) -> Certificate:
         try:
@@ -171,9 +179,9 @@ def certify(
                 "--by takes no --groups, --grid, --cells, --bins or --cross-check; for --groups use "
                 "calcore.certify_groups in Python"
             )
-        return _certify_by(files, by, columns, options, side, max_ce, as_json)
+        return _certify_by(files, by, named, options, side, max_ce, as_json)
     second = _second_solver() if cross_check else None
-    given: Intake | GroupedRows
+    given: Intake | SingleRows
     table: ScoreTable | CellTable | None = None
     if groups is None:
         with progress_bar() as progress:
@@ -195,9 +203,10 @@ def certify(
                 "--groups draws single rows: leave out --grid, --cells, --bins and --cross-check"
             )
         with progress_bar() as progress:
-            given = take_in_groups(files, groups, **columns, classes=chosen, progress=progress)
-        arguments = (given.labels, given.scores)
-        options["groups"] = given.groups
+            given = take_in_rows(files, groups=groups, **named, classes=chosen, progress=progress)
+        arguments = (given.labels, given.scores[0])
+        assert given.groups is not None
+        options["groups"] = given.groups.codes
 
     certificate = bound(side, *arguments)
     gate = None
@@ -207,7 +216,7 @@ def certify(
     listed = score_bins(table, bins) if bins and table is not None else []
     checked = second(table, delta) if second is not None and table is not None else None
     if as_json:
-        scores = {"score": given.score} if chosen is None else {"classes": list(chosen.columns)}
+        scores = {"score": given.score} if chosen is None else {"classes": list(given.columns)}
         about = {"label": given.label, **scores, "groups": groups}
         write_json(
             certificate.to_dict()
@@ -250,22 +259,19 @@ def _certify_by(
     as_json: bool,
 ) -> int:
     """Certify the segments that column `by` names."""
-    import numpy as np
-
     from calcore import certify_groups
-    from calcore.files.intake import in_words_of_the_command, take_in_groups
     from calcore.files.paths import InputError
+    from calcore.files.rows import take_in_rows
+    from calcore.files.words import in_words_of_the_command
 
     with progress_bar() as progress:
-        given = take_in_groups(files, by, option="--by", **columns, progress=progress)
-    names = np.empty(len(given.names), object)
-    names[:] = given.names.to_pylist()
+        given = take_in_rows(files, by=by, **columns, progress=progress)
+    assert given.segments is not None
+    segments = given.segments.values()
 
     def bound(which: Side) -> CertificateSet:
         try:
-            return certify_groups(
-                given.labels, given.scores, by=names[given.groups], side=which.value, **options
-            )
+            return certify_groups(given.labels, given.scores[0], by=segments, side=which.value, **options)
         except ValueError as error:
             raise InputError(in_words_of_the_command(str(error))) from error
 
@@ -285,22 +291,22 @@ def _certify_classes(
 ) -> int:
     """Certify every class against the rest."""
     from calcore import certify_classwise
-    from calcore.files.intake import in_words_of_the_command, take_in_classes
     from calcore.files.paths import InputError
+    from calcore.files.rows import take_in_classes
+    from calcore.files.words import in_words_of_the_command
 
     with progress_bar() as progress:
         given = take_in_classes(files, classes, label=label, groups=groups, progress=progress)
+    codes = None if given.groups is None else given.groups.codes
 
     def bound(which: Side) -> CertificateSet:
         try:
-            found = certify_classwise(
-                given.codes, given.matrix, groups=given.groups, side=which.value, **options
-            )
+            found = certify_classwise(given.codes, given.matrix, groups=codes, side=which.value, **options)
         except ValueError as error:
             raise InputError(in_words_of_the_command(str(error))) from error
         return replace(found, certificates=dict(zip(given.names, found.values(), strict=True)))
 
-    about = {"label": given.label, "classes": list(classes.columns), "groups": groups}
+    about = {"label": given.label, "classes": list(given.columns), "groups": groups}
     return _show_set(
         bound, side, max_ce, as_json, given, about, "class", describe_data(given, groups, "classes")
     )
@@ -311,7 +317,7 @@ def _show_set(
     side: Side,
     max_ce: float | None,
     as_json: bool,
-    given: GroupedRows | ProbabilityRows,
+    given: SingleRows | ProbabilityRows,
     about: dict[str, Any],
     heading: str,
     data: str,

@@ -24,6 +24,7 @@ from calcore.cli.commands.options import (
 )
 from calcore.cli.commands.root import app
 from calcore.cli.commands.shared import (
+    busy,
     certificate_in_words,
     describe_data,
     progress_bar,
@@ -34,8 +35,11 @@ from calcore.cli.commands.shared import (
 from calcore.cli.process import DONE, FAILED, exit_codes
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from calcore.comparison import ModelComparison
-    from calcore.files.intake import PairedRows
+    from calcore.files.rows import SingleRows
     from calcore.results import CertifiedDifference
 
 
@@ -103,8 +107,9 @@ def compare_models(
     """
     from calcore import certify_difference
     from calcore.comparison import checked_resamples
-    from calcore.files.intake import in_words_of_the_command, take_in_joined, take_in_pair
     from calcore.files.paths import InputError
+    from calcore.files.rows import take_in_joined, take_in_rows
+    from calcore.files.words import in_words_of_the_command
 
     if max_brier is not None and not -1.0 <= max_brier <= 1.0:
         raise InputError(f"--max-brier must lie in [-1, 1]; got {max_brier}")
@@ -130,14 +135,21 @@ def compare_models(
         elif versus is None:
             raise InputError("--versus is missing: name the other model's column, or --on and two files")
         else:
-            given = take_in_pair(files, score, versus, **columns, progress=progress)
+            given = take_in_rows(
+                files,
+                scores=[("--score", score), ("--versus", versus)],
+                command="calcore compare",
+                **columns,
+                progress=progress,
+            )
     names = _two_names(given)
-    found = found_in(given.labels, given.scores, given.others, groups=given.groups)
+    with busy(f"comparing on {len(given.labels):,} rows"):
+        found = found_in(given.labels, *given.scores, groups=_codes(given))
+        drawn = _resampled(given, names, resamples, delta, seed, threads) if resamples else None
     gate = None
     if max_brier is not None:
         upper = found.brier_difference.upper
         gate = {"max_brier": max_brier, "upper": upper, "passed": upper <= max_brier}
-    drawn = _resampled(given, names, resamples, delta, seed, threads) if resamples else None
     if as_json:
         about = {"label": given.label, "score": score, "versus": given.versus, "groups": groups}
         if on is not None:
@@ -171,15 +183,20 @@ def compare_models(
     return FAILED if gate is not None and not gate["passed"] else DONE
 
 
-def _two_names(given: PairedRows) -> tuple[str, str]:
+def _two_names(given: SingleRows) -> tuple[str, str]:
     """What to call the models: their columns, and the files too where these are two."""
-    if given.score != given.versus:
-        return given.score, given.versus
-    return f"{given.files[0]}: {given.score}", f"{given.files[1]}: {given.versus}"
+    first, second = given.columns
+    if first != second:
+        return first, second
+    return f"{given.files[0]}: {first}", f"{given.files[1]}: {second}"
+
+
+def _codes(given: SingleRows) -> NDArray[np.int64] | None:
+    return None if given.groups is None else given.groups.codes
 
 
 def _resampled(
-    given: PairedRows,
+    given: SingleRows,
     names: tuple[str, str],
     n_resamples: int,
     delta: float,
@@ -194,10 +211,10 @@ def _resampled(
     some = sampled(n, seed) if given.groups is None else slice(None)
     return compare(
         given.labels[some],
-        dict(zip(names, (given.scores[some], given.others[some]), strict=True)),
+        dict(zip(names, (scores[some] for scores in given.scores), strict=True)),
         n_resamples=n_resamples,
         delta=delta,
-        groups=given.groups,
+        groups=_codes(given),
         rng=seed,
         n_threads=threads,
     )

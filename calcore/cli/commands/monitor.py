@@ -63,8 +63,9 @@ def monitor(
     Adds rows to the evidence against it, which may be looked at as often as you like. Exit code 1 from the
     alarm on. If any row is refused, none is added.
     """
-    from calcore.files.intake import in_words_of_the_command, pass_on
+    from calcore.files.intake import pass_on
     from calcore.files.paths import InputError, expand, shown, spare
+    from calcore.files.words import in_words_of_the_command
 
     new = not os.path.lexists(state)
     if new and not files:

@@ -61,8 +61,9 @@ def plan(
     Typical for a model of this calibration error and these scores; no guarantee.
     """
     from calcore import rows_needed
-    from calcore.files.intake import in_words_of_the_command, take_in_scores
     from calcore.files.paths import InputError
+    from calcore.files.rows import take_in_scores
+    from calcore.files.words import in_words_of_the_command
 
     scores = None
     if files:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,15 +15,17 @@ from typing import TYPE_CHECKING, Any
 from calcore.cli.process import write
 
 if TYPE_CHECKING:
-    from calcore.files.intake import GroupedRows, Intake, PairedRows, Passed, ProbabilityRows
+    from calcore.files.intake import Intake, Passed
+    from calcore.files.rows import ProbabilityRows, SingleRows
     from calcore.results import Certificate
     from calcore.table import CellTable
 
 
 def sum_of_tables(patterns: list[str]) -> CellTable:
     """The tables of these files, globs and directories, added up."""
-    from calcore.files.intake import add_tables, is_table
+    from calcore.files.intake import add_tables
     from calcore.files.paths import InputError, expand, shown
+    from calcore.files.plan import is_table
 
     paths = expand(patterns)
     for path in paths:
@@ -34,7 +37,7 @@ def sum_of_tables(patterns: list[str]) -> CellTable:
 
 
 def describe_data(
-    given: Intake | GroupedRows | PairedRows | ProbabilityRows | Passed,
+    given: Intake | SingleRows | ProbabilityRows | Passed,
     groups: str | None,
     scores: str = "score",
 ) -> str:
@@ -59,7 +62,7 @@ def describe_files(files: Sequence[str]) -> str:
 
 def certificate_in_words(certificate: Certificate) -> Certificate:
     """The certificate with warnings that speak of options."""
-    from calcore.files.intake import in_words_of_the_command
+    from calcore.files.words import in_words_of_the_command
 
     return replace(certificate, warnings=tuple(map(in_words_of_the_command, certificate.warnings)))
 
@@ -126,4 +129,34 @@ def progress_bar(verb: str = "reading") -> Iterator[Callable[[float, int], None]
     try:
         yield advance
     finally:
+        bar.stop()
+
+
+@contextmanager
+def busy(doing: str) -> Iterator[None]:
+    """Say on standard error what goes on and for how long, if that is a terminal and it takes a while.
+
+    For work of which nobody knows how far it is.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    bar.add_task(doing, total=None)
+    late = threading.Timer(0.5, bar.start)
+    late.start()
+    try:
+        yield
+    finally:
+        late.cancel()
+        late.join()
         bar.stop()

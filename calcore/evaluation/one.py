@@ -1,34 +1,47 @@
-"""The whole evaluation of one model: what is proved, what is estimated, and the words to report it with.
-
-Three layers, in this order: proper scores decide which model is better, errors over bins and diagrams show
-where it is off, resampling and certificates say what the rows can show. `evaluate` gathers them from one
-pair of columns; `calcore.report.page.html` makes a page of the result, and ``calcore report`` a file.
-"""
+"""The evaluation of one model."""
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR
-from importlib.metadata import version
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calcore import __version__, _validate
+from calcore import _validate
+from calcore._classes import ClassRows, class_rows
 from calcore.binned import EceCurve, curve_of
 from calcore.certificates import certify
 from calcore.certificates.groups import certify_groups
 from calcore.certificates.options import one_seed
 from calcore.comparison import ModelComparison, checked_resamples, compare
 from calcore.comparison.results import plain
-from calcore.diagrams import ReliabilityDiagram, ResidualMap, reliability, residual_map
+from calcore.diagrams import (
+    ReliabilityDiagram,
+    ResidualMap,
+    RiskCoverage,
+    reliability,
+    residual_map,
+    risk_coverage,
+)
+from calcore.evaluation.classes import ClassesEvaluation, evaluate_classes
+from calcore.evaluation.data import DataSummary
+from calcore.evaluation.words import (
+    EVENTS,
+    N_BINS,
+    Event,
+    Outcome,
+    call,
+    methods,
+    outcome_of,
+    verdict_of,
+    versions,
+    warnings_of,
+)
 from calcore.perturbation import auroc
 from calcore.planning import sensitivity
-from calcore.report.text import _digits, _percent, _rounded
 from calcore.results import Certificate, CertificateSet, Sensitivity
 from calcore.scoring import (
     BrierDecomposition,
@@ -38,88 +51,19 @@ from calcore.scoring import (
     clinical_calibration,
     corp,
 )
+from calcore.scoring.losses import is_matrix, named
 from calcore.table import ScoreTable, tabulate
 
-__all__ = ["EVENTS", "RESAMPLED_ROWS", "DataSummary", "Evaluation", "evaluate", "sampled"]
+__all__ = ["METRICS", "RESAMPLED_ROWS", "Evaluation", "Rng", "evaluate", "sampled"]
 
 Rng = int | np.random.Generator | np.random.SeedSequence | None
-Event = Literal["positive", "top label"]
-Outcome = Literal["too few rows", "miscalibrated", "not shown to be miscalibrated"]
-
-EVENTS = MappingProxyType({"positive": "the label is positive", "top label": "the first choice is right"})
-"""What a score is the probability of, in words."""
-
-N_BINS = (10, 15, 20)
-"""Numbers of equally wide bins: one alone says more about its edges than about the model."""
 
 METRICS = ("brier", "log_loss", *(f"ece@{k}" for k in N_BINS), "lin_ce@15")
 
 VARIATIONS = (0.5, 1.0, 2.0)
 
-_FEW_BINS = 5
-"""With fewer of 20 bins in use, as for rare events, equally wide bins are said to hide structure."""
-
 RESAMPLED_ROWS = 1_000_000
 """Up to this many rows are resampled; of more a random sample of that size is."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DataSummary:
-    """What the columns hold; from `evaluate`.
-
-    Attributes
-    ----------
-    n, n_positive : int
-        Rows, and rows with a positive label.
-    base_rate, mean_score : float
-    lowest, highest : float
-        Smallest and largest score.
-    n_distinct : int
-        Different scores.
-    largest_tie : int
-        Rows that have the most frequent score.
-    n_zero, n_one : int
-        Scores of exactly 0 and 1, clipped ones included.
-    n_clipped : int
-        Scores a rounding error outside [0, 1] that were moved to its edge.
-    one_class : bool
-        Whether all labels are equal.
-    """
-
-    n: int
-    n_positive: int
-    base_rate: float
-    mean_score: float
-    lowest: float
-    highest: float
-    n_distinct: int
-    largest_tie: int
-    n_zero: int
-    n_one: int
-    n_clipped: int
-    one_class: bool
-
-    @classmethod
-    def of(cls, table: ScoreTable) -> DataSummary:
-        scores, counts = table.scores, table.counts
-        return cls(
-            n=table.n,
-            n_positive=table.n_positive,
-            base_rate=table.n_positive / table.n,
-            mean_score=table.sum_scores / table.n,
-            lowest=float(scores[0]),
-            highest=float(scores[-1]),
-            n_distinct=len(scores),
-            largest_tie=int(counts.max()),
-            n_zero=int(counts[0]) if scores[0] == 0.0 else 0,
-            n_one=int(counts[-1]) if scores[-1] == 1.0 else 0,
-            n_clipped=table.n_clipped,
-            one_class=table.n_positive in (0, table.n),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields, ready for ``json.dumps``."""
-        return plain(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -139,6 +83,8 @@ class Evaluation:
     population : str
         What the rows are a sample of; empty if nobody said.
     data : DataSummary
+    n_dropped : int
+        Rows left out because another row of their group was drawn; `data` is of those kept.
     certificate : Certificate
         Of all rows.
     sensitivity : Sensitivity
@@ -157,6 +103,9 @@ class Evaluation:
     diagram : ReliabilityDiagram
     residuals : ResidualMap
         Both over 15 quantile bins; of all rows.
+    risk : RiskCoverage
+        Errors if the least confident rows are left out. Of a binary score the choice is the positive label
+        from 1/2 on.
     clinical : ClinicalCalibration or None
         None if it is not defined; `clinical_note` says why.
     clinical_note : str
@@ -166,6 +115,8 @@ class Evaluation:
         If `by` was given: certificates that hold together.
     segments_by : str or None
         Name of the segments.
+    classes : ClassesEvaluation or None
+        If `y_prob` was a matrix: every class, and all together.
     delta : float
     seed : int or None
         None if `rng` was not a number.
@@ -185,6 +136,7 @@ class Evaluation:
     verdict: str
     population: str
     data: DataSummary
+    n_dropped: int
     certificate: Certificate
     sensitivity: Sensitivity
     comparison: ModelComparison
@@ -194,11 +146,13 @@ class Evaluation:
     curve: EceCurve
     diagram: ReliabilityDiagram
     residuals: ResidualMap
+    risk: RiskCoverage
     clinical: ClinicalCalibration | None
     clinical_note: str
     auroc: float | None
     segments: CertificateSet | None
     segments_by: str | None
+    classes: ClassesEvaluation | None
     delta: float
     seed: int | None
     methods: str
@@ -231,6 +185,7 @@ def evaluate(
     *,
     name: str = "model",
     by: Any = None,
+    groups: Any = None,
     delta: float = 0.05,
     variation: float | None = None,
     n_resamples: int = 1000,
@@ -238,25 +193,32 @@ def evaluate(
     population: str = "",
     command: str = "",
     pos_label: Any = None,
+    labels: ArrayLike | None = None,
     rng: Rng = 0,
     n_threads: int | None = None,
 ) -> Evaluation:
     """Evaluate the calibration of one model: certificate, proper scores, binned errors, diagrams, words.
 
     Use it once, on rows that the model was not fitted to, for a report. To say which of two models is better
-    use `calcore.compare`: two reports side by side do not say what can be told apart.
+    use `calcore.evaluate_models`: two reports side by side do not say what can be told apart.
 
     Parameters
     ----------
     y_true : array_like of shape (n,)
-        Labels: bool, 0/1 or -1/+1; any other pair with `pos_label`.
-    y_prob : array_like of shape (n,)
-        Probability of the positive class, in [0, 1].
+        Labels: bool, 0/1 or -1/+1; any other pair with `pos_label`. Of several classes: columns of `y_prob`,
+        0 to k - 1, or any of `labels`.
+    y_prob : array_like of shape (n,) or (n, k)
+        Probability of the positive class, or of every class, in [0, 1]. Of several classes the evaluation is
+        that of the first choice, the largest of each row (of equal ones the first column), and `classes` has
+        the others.
     name : str, default "model"
         What to call the model.
     by : array_like of shape (n,), optional
         Segment of each row, as in `calcore.certify_groups`: each is certified too. A pandas or polars column
         gives its name to the table.
+    groups : array_like of shape (n,), optional
+        Rows of a group (a day, a patient) depend on each other: one random row of each is kept, the same that
+        `calcore.certify` draws for this `rng`. All numbers are of these rows.
     delta : float, default 0.05
         Probability that an interval misses, each by itself; all segments together.
     variation : float, optional
@@ -264,12 +226,14 @@ def evaluate(
     n_resamples : int, default 1000
         As in `calcore.compare`.
     event : {"positive", "top label"}
-        What scores are probabilities of. For several classes pass whether the first choice was right, its
-        probability, and "top label".
+        What scores are probabilities of, if they are one column: "top label" if `y_true` says whether a first
+        choice was right, and `y_prob` with what probability.
     population, command : str, optional
         What the rows are a sample of, and what reproduces the numbers; both are printed only.
     pos_label : bool, int, float, str or bytes, optional
         The label that counts as positive.
+    labels : array_like of shape (k,), optional
+        The label of each column of a matrix.
     rng : int, Generator, SeedSequence or None, default 0
         Of resamples, and of the rows to resample if there are more than 1,000,000.
     n_threads : int, optional
@@ -317,26 +281,107 @@ def evaluate(
     for argument, text in (("name", name), ("population", population), ("command", command)):
         if not isinstance(text, str):
             raise TypeError(f"{argument} must be a str; got {type(text).__name__}")
-    number = int(rng) if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) else None
-    seed: Any = one_seed(np.random.default_rng() if rng is None else rng) if number is None else number
+    number, seed = numbered(rng)
+    several = None
+    if is_matrix(y_prob):
+        if pos_label is not None:
+            raise ValueError("pos_label must be left out beside a matrix of y_prob: every column is a class")
+        event = "top label"
+        with named("y_prob"):
+            several = class_rows(y_true, y_prob, labels)
+        y_prob, y_true = several.top()
+    elif labels is not None:
+        raise ValueError("labels name the columns of a matrix of y_prob; got one column: see pos_label")
     checked = _validate.binary(y_true, y_prob, pos_label=pos_label)
+    sample = drawn_rows(checked, by, groups, seed)
+    columns = {"by": by, "groups": groups, "labels": labels}
+    given = [each for each, value in columns.items() if value is not None]
+    event_said: Event = "positive" if several is not None else event
+    made = command or call(name, event_said, delta, variation, draws, number, *given)
+    found = evaluate_rows(
+        sample.of(checked),
+        sample,
+        name=name,
+        delta=delta,
+        variation=variation,
+        draws=draws,
+        event=event,
+        population=population,
+        command=made,
+        seed=seed,
+        number=number,
+        n_threads=n_threads,
+    )
+    if several is None:
+        return found
+    if sample.kept is not None:
+        kept = sample.kept
+        several = ClassRows(several.codes[kept], several.matrix[kept], several.names, several.best[kept])
+    classes = evaluate_classes(several, delta=delta, variation=variation, seed=seed)
+    return replace(found, classes=classes, verdict=f"{found.verdict} {classes.verdict}")
+
+
+def numbered(rng: Rng) -> tuple[int | None, Any]:
+    """The seed as a number if it is one, and what gives the same draws whenever it is used."""
+    if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool):
+        return int(rng), int(rng)
+    return None, one_seed(np.random.default_rng() if rng is None else rng)
+
+
+class Sample(NamedTuple):
+    """Which rows are looked at: all (None), or one of each group; and their segments."""
+
+    kept: NDArray[np.int64] | None
+    n_dropped: int
+    segments: NDArray[np.object_] | None
+    segments_by: str | None
+
+    def of(self, rows: _validate.Rows) -> _validate.Rows:
+        return rows if self.kept is None else rows.take(self.kept)
+
+
+def drawn_rows(rows: _validate.Rows, by: Any, groups: Any, seed: Any) -> Sample:
+    """One row of each group, the ones that `certify` draws, and segments by name."""
+    kept, segments = None, None
+    if by is not None:
+        names, codes = _validate.segments(by, len(rows))
+        listed = np.empty(len(names), object)
+        listed[:] = list(names)
+        segments = listed[codes]
+    if groups is not None:
+        kept = _validate.group_rows(groups, len(rows), _validate.generator(seed))
+        segments = None if segments is None else segments[kept]
+    dropped = 0 if kept is None else len(rows) - len(kept)
+    called = None if by is None else str(getattr(by, "name", None) or "segment")
+    return Sample(kept, dropped, segments, called)
+
+
+def evaluate_rows(
+    checked: _validate.Rows,
+    sample: Sample,
+    *,
+    name: str,
+    delta: float,
+    variation: float | None,
+    draws: int,
+    event: Event,
+    population: str,
+    command: str,
+    seed: Any,
+    number: int | None,
+    n_threads: int | None,
+) -> Evaluation:
+    """`evaluate` after the checks; `checked` are the rows of the sample."""
     labels, scores, _ = checked.block(0, len(checked))
     held = tabulate(checked)
     certificate = certify(held, delta=delta, variation=variation, rng=seed)
     table = held if isinstance(held, ScoreTable) else ScoreTable.from_rows(checked)
     data = DataSummary.of(table)
     segments = None
-    if by is not None:
+    if sample.segments is not None:
         segments = certify_groups(
-            checked.labels,
-            checked.scores,
-            by=by,
-            delta=delta,
-            pos_label=pos_label,
-            rng=seed,
-            variation=variation,
+            labels, scores, by=sample.segments, delta=delta, rng=seed, variation=variation
         )
-
     some = sampled(len(labels), seed)
     few_labels, few_scores = labels[some], scores[some]
     few = table if isinstance(some, slice) else ScoreTable(few_labels, few_scores)
@@ -353,15 +398,16 @@ def evaluate(
     curve, _ = curve_of(table, np.arange(5, 51), "uniform", 1.0)
     residuals = residual_map(table, delta=delta)
     off = int(np.count_nonzero(residuals.too_high | residuals.too_low))
-    outcome = _outcome(certificate, table, off)
+    outcome = outcome_of(certificate, table, off)
     return Evaluation(
         name=name,
         event=event,
         outcome=outcome,
-        verdict=_verdict(outcome, certificate, data, table.sum_abs_error / table.n, off),
+        verdict=verdict_of(outcome, certificate, data, table.sum_abs_error / table.n, off),
         population=population,
         data=data,
-        certificate=certificate,
+        n_dropped=sample.n_dropped,
+        certificate=replace(certificate, n_dropped=sample.n_dropped),
         sensitivity=sensitivity(held, variations=VARIATIONS, delta=delta, rng=seed),
         comparison=found,
         n_resampled=len(few_labels),
@@ -370,18 +416,32 @@ def evaluate(
         curve=curve,
         diagram=reliability(table, delta=delta, certificate=certificate),
         residuals=residuals,
+        risk=_risk(table, event),
         clinical=clinical,
         clinical_note=note,
-        auroc=None if data.one_class else auroc(labels, scores),
+        auroc=None if data.one_class else auroc(table),
         segments=segments,
-        segments_by=None if by is None else str(getattr(by, "name", None) or "segment"),
+        segments_by=sample.segments_by,
+        classes=None,
         delta=delta,
         seed=number,
-        methods=_methods(event, certificate, curve, found, data.n, number),
-        command=command or _call(name, event, delta, variation, draws, number, by is not None),
-        versions=_versions(),
-        warnings=tuple(dict.fromkeys(_warnings(certificate, found, clinical, data))),
+        methods=methods(event, certificate, curve, found, data.n, sample.n_dropped, number),
+        command=command,
+        versions=versions(),
+        warnings=tuple(dict.fromkeys(warnings_of(certificate, found, clinical, data))),
     )
+
+
+def _risk(table: ScoreTable, event: Event) -> RiskCoverage:
+    """Errors over coverage: of a binary score the choice is the likelier label, positive at 1/2."""
+    if event == "top label":
+        return risk_coverage(table)
+    positive = table.scores >= 0.5
+    confidence = np.where(positive, table.scores, 1.0 - table.scores)
+    right = np.where(positive, table.positives, table.counts - table.positives)
+    pooled = np.concatenate([confidence, confidence]), np.concatenate([right, table.counts - right])
+    hit = np.repeat([True, False], len(confidence))
+    return risk_coverage(np.repeat(hit, pooled[1]), confidence=np.repeat(pooled[0], pooled[1]))
 
 
 def sampled(n: int, seed: Any) -> slice | NDArray[np.int64]:
@@ -398,100 +458,3 @@ def _clinical(table: ScoreTable, delta: float) -> tuple[ClinicalCalibration | No
     if table.scores[0] == 0.0 or table.scores[-1] == 1.0:
         return None, "some scores are exactly 0 or 1: their logits are infinite, and a slope does not exist"
     return clinical_calibration(table, delta=delta), ""
-
-
-def _outcome(certificate: Certificate, table: ScoreTable, off: int) -> Outcome:
-    if table.n_positive in (0, table.n):
-        return "too few rows"
-    if certificate.lower > 0.0 or off > 0:
-        return "miscalibrated"
-    if certificate.upper >= table.sum_abs_error / table.n:
-        return "too few rows"
-    return "not shown to be miscalibrated"
-
-
-def _verdict(outcome: Outcome, c: Certificate, data: DataSummary, mean_error: float, off: int) -> str:
-    digits = _digits(c.upper)
-    low, high = _rounded(c.lower, digits, ROUND_FLOOR), _rounded(c.upper, digits, ROUND_CEILING)
-    within = f"the calibration error is between {low} and {high} with {_percent(c.delta)} confidence"
-    assumed = "assuming nothing but independent rows"
-    if c.assumption != "none":
-        assumed = f"if rows are independent and {c.assumption}"
-    if outcome == "miscalibrated" and c.lower == 0.0:
-        which = "one bin" if off == 1 else f"{off} bins"
-        return (
-            f"Miscalibrated in part: in {which} scores are certified to be off, at {_percent(c.delta)} for "
-            f"all bins together, without an assumption; over all scores {within}, {assumed}."
-        )
-    if outcome == "miscalibrated":
-        return f"Miscalibrated: {within}, {assumed}. The lower end needs no assumption."
-    if outcome == "too few rows":
-        if data.one_class:
-            kind = "negative" if data.n_positive else "positive"
-            even_so = " Even so, the lower end shows that scores are off." if c.lower > 0.0 else ""
-            return f"Too few rows: no row has a {kind} label; {within}, {assumed}.{even_so}"
-        why = f"the upper end is not below the mean absolute error of single rows, {mean_error:.3g}"
-        return f"Too few rows: {within}, {assumed}; {why}, so this says nothing about calibration."
-    return f"Not shown to be miscalibrated: {within}, {assumed}. That is no proof of calibration."
-
-
-def _methods(
-    event: Event, c: Certificate, curve: EceCurve, found: ModelComparison, n: int, seed: int | None
-) -> str:
-    used = dict(zip(curve.n_bins.tolist(), curve.n_used.tolist(), strict=True))
-    empty = [str(k - used[k]) for k in N_BINS]
-    rows = "the rows" if found.n == n else f"a random {found.n:,} of the rows"
-    level = _percent(c.delta)
-    assumed = "without an assumption on the true rate" if c.assumption == "none" else f"if {c.assumption}"
-    return (
-        f"Calibration was evaluated on n = {n:,} rows, for the event that {EVENTS[event]}. The L1 "
-        f"calibration error was bounded by the finite-sample certificate of calcore {__version__} (method "
-        f"{c.winner}, two-sided, {level} confidence, {assumed}). Expected calibration errors used K ∈ "
-        f"{{{', '.join(map(str, N_BINS))}}} bins of equal width, [a, b) with the last one closed, of which "
-        f"{', '.join(empty[:-1])} and {empty[-1]} were empty. LinCE used 15 bins of equal counts. Intervals "
-        f"of scores and errors are {level} percentile intervals from {found.n_resamples:,} bootstrap "
-        f"resamples of {rows} ({'fresh random numbers' if seed is None else f'seed {seed}'}). Reliability "
-        f"diagrams have 15 quantile bins without divided ties, with Clopper–Pearson intervals, "
-        "each and simultaneous."
-    )
-
-
-def _call(
-    name: str, event: Event, delta: float, variation: float | None, draws: int, seed: int | None, by: bool
-) -> str:
-    options = [f"name={name!r}"] + ["by=by"] * by + [f"delta={delta:g}", f"n_resamples={draws}"]
-    options += [] if variation is None else [f"variation={variation:g}"]
-    options += [] if event == "positive" else [f"event={event!r}"]
-    options.append(f"rng={seed}" if seed is not None else "rng=rng")
-    return f"calcore.evaluate(y_true, y_prob, {', '.join(options)})"
-
-
-def _versions() -> dict[str, str]:
-    found = {"calcore": __version__, "Python": platform.python_version()}
-    return found | {package: version(package) for package in ("numpy", "scipy", "numba")}
-
-
-def _warnings(
-    certificate: Certificate,
-    found: ModelComparison,
-    clinical: ClinicalCalibration | None,
-    data: DataSummary,
-) -> Iterator[str]:
-    if data.one_class:
-        label = "positive" if data.n_positive else "negative"
-        yield f"all {data.n:,} labels are {label}: no number here says how well scores tell classes apart"
-    if found.n < data.n:
-        yield (
-            f"intervals by resampling, the isotonic decomposition and the clinical numbers are of a random "
-            f"{found.n:,} of {data.n:,} rows; everything else is of all rows"
-        )
-    used = found.estimate(found.models[0], f"ece@{N_BINS[-1]}").n_bins or 0
-    if used < _FEW_BINS <= data.n_distinct:
-        yield (
-            f"only {used} of {N_BINS[-1]} equally wide bins hold rows, so that errors cancel in them: look "
-            "at the quantile bins of the reliability diagram"
-        )
-    yield from certificate.warnings
-    yield from found.warnings
-    if clinical is not None:
-        yield from clinical.warnings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import json
 import os
 import shlex
@@ -336,3 +337,72 @@ class TestCompareFiles:
         assert "--versus is missing" in run(*self.WORDS).err
         assert "joins two files; got 1" in run(*self.WORDS[:2], *self.WORDS[3:], "--on", "id").err
         assert "leave it out beside --on" in run(*self.WORDS, "--on", "id", "--groups", "id").err
+
+
+class TestBinSweep:
+    """The shipped rows of two models, whose true calibration errors are .03 and .06.
+
+    What is compared and resampled are the shipped rows with the default seed, so verdicts are fixed.
+    """
+
+    FILE = str(Path(calcore.__file__).parent / "datasets" / "bin_sweep.parquet")
+    COMPARE = ("compare", FILE, "--score", "steady", "--versus", "wavy", "--variation", "3")
+
+    @staticmethod
+    def brier(name: str) -> float:
+        rows = parquet.read_table(TestBinSweep.FILE).to_pydict()
+        each = zip(rows["happened"], rows[name], strict=True)
+        return sum((y - p) ** 2 for y, p in each) / len(rows[name])
+
+    @staticmethod
+    def ece(name: str, k: int) -> float:
+        """By definition, row by row: how far from 0 the sums of y - p over the bins are."""
+        rows = parquet.read_table(TestBinSweep.FILE).to_pydict()
+        sums = [0.0] * k
+        for y, p in zip(rows["happened"], rows[name], strict=True):
+            sums[min(bisect.bisect_right([i / k for i in range(k + 1)], p) - 1, k - 1)] += y - p
+        return sum(map(abs, sums)) / len(rows[name])
+
+    def test_curves_cross(self, run: Run) -> None:
+        """As the construction says: over 10 and 15 bins the more wrong model is ahead, over 20 behind."""
+        ece: dict[tuple[str, int], float] = {}
+        for name in ("steady", "wavy"):
+            words = ("curve", self.FILE, "--label", "happened", "--score", name, "--json")
+            given = json.loads(run(*words).out)
+            ece |= {(name, k): e for k, e in zip(given["n_bins"], given["ece"], strict=True)}
+            for k in (10, 15, 20):
+                assert ece[name, k] == pytest.approx(self.ece(name, k), abs=1e-12)
+        assert ece["wavy", 10] < ece["wavy", 15] < ece["steady", 15]
+        assert ece["steady", 20] < ece["wavy", 20]
+
+    def test_each_number_of_bins_says_something_else(self, run: Run) -> None:
+        given = json.loads(run(*self.COMPARE, "--json").out)
+        found = {each["metric"]: each for each in given["resampled"]["differences"]}
+        for k in (10, 15, 20):
+            expected = self.ece("steady", k) - self.ece("wavy", k)
+            assert found[f"ece@{k}"]["difference"] == pytest.approx(expected, abs=1e-12)
+        signs = {name: np.sign(each["difference"]) for name, each in found.items()}
+        assert (signs["ece@10"], signs["ece@15"], signs["ece@20"]) == (1, 1, -1)
+        verdicts = {name: each["verdict"] for name, each in found.items()}
+        assert verdicts["ece@15"] == "not distinguishable"
+        assert verdicts["ece@10"] == verdicts["ece@20"] == "distinguishable"
+        assert all(found[f"ece@{k}"]["is_biased"] for k in (10, 15, 20))
+
+    def test_proper_scores_decide(self, run: Run) -> None:
+        ended = run(*self.COMPARE)
+        assert (ended.code, ended.err) == (DONE, "")
+        said = " ".join(ended.out.split())
+        assert "Brier and log_loss decide which model is better; the others say what differs." in said
+        given = json.loads(run(*self.COMPARE, "--json").out)
+        found = {each["metric"]: each for each in given["resampled"]["differences"]}
+        expected = self.brier("steady") - self.brier("wavy")
+        assert found["brier"]["difference"] == pytest.approx(expected, abs=1e-12)
+        for name in ("brier", "log_loss"):
+            assert found[name]["difference"] < 0.0
+            assert found[name]["verdict"] == "distinguishable"
+
+    def test_certificates_hold_the_true_errors(self, run: Run) -> None:
+        """And the certified differences the true ones: .03 - .06, and .0009 - .0036 for the Brier score."""
+        given = json.loads(run(*self.COMPARE, "--resamples", "0", "--json").out)
+        for name, true in (("a", 0.03), ("b", 0.06), ("ce_difference", -0.03), ("brier_difference", -0.0027)):
+            assert given[name]["lower"] <= true <= given[name]["upper"], name

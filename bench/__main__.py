@@ -20,6 +20,7 @@ PARTS = {  # and the modules that measure them
     "auto": "auto",
     "speed": "speed",
     "process": "process",
+    "report_page": "report_page",
     "peers": "peers",
     "metrics": "metrics",
     "kernels": "kernels",

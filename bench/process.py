@@ -45,14 +45,14 @@ def measure(quick: bool) -> dict[str, Any]:
     with as_file(files("calcore.datasets") / "flights_random.parquet") as flights:
         certify = ["certify", str(flights)]
         rows = [
-            _entry("python -c pass", quietest(lambda: run(["-c", "pass"]), rounds)),
-            _entry("import numpy", quietest(lambda: run(["-c", "import numpy"]), rounds)),
-            _entry(VERSION, quietest(lambda: calcore(["--version"]), rounds)),
+            entry("python -c pass", quietest(lambda: run(["-c", "pass"]), rounds)),
+            entry("import numpy", quietest(lambda: run(["-c", "import numpy"]), rounds)),
+            entry(VERSION, quietest(lambda: calcore(["--version"]), rounds)),
         ]
         calcore(certify)
         rows += [
-            _entry(FLIGHTS, quietest(lambda: calcore(certify), rounds)),
-            _entry(f"{FLIGHTS}, first time (compiles)", quietest(lambda: _cold(certify), 1 if quick else 3)),
+            entry(FLIGHTS, quietest(lambda: calcore(certify), rounds)),
+            entry(f"{FLIGHTS}, first time (compiles)", quietest(lambda: _cold(certify), 1 if quick else 3)),
         ]
     big = _big(BIG[:1] if quick else BIG)
     content = {"rows": rows, "big": big, "checks": _checks(rows, big)}
@@ -87,10 +87,11 @@ def _cold(arguments: list[str]) -> list[float]:
         return calcore(arguments, NUMBA_CACHE_DIR=cache)
 
 
-def _entry(name: str, runs: list[tuple[float, list[float]]]) -> dict[str, Any]:
+def entry(name: str, runs: list[tuple[float, list[float]]]) -> dict[str, Any]:
+    """Medians and peaks of several `run` of one thing, as `quietest` gives them, for a file of results."""
     seconds, mib, cpu = np.array([numbers for _, numbers in runs]).T
     low, middle, high = np.percentile(seconds, (25, 50, 75))
-    entry = {
+    found = {
         "task": name,
         "rounds": len(runs),
         "seconds": float(middle),
@@ -101,7 +102,7 @@ def _entry(name: str, runs: list[tuple[float, list[float]]]) -> dict[str, Any]:
         "others_used": round(float(np.median([others for others, _ in runs])), 3),
     }
     print(f"{name:56} {middle:7.3f} s  {mib.max():7.1f} MiB", flush=True)
-    return entry
+    return found
 
 
 def _big(sizes: tuple[int, ...]) -> list[dict[str, Any]]:
@@ -114,7 +115,7 @@ def _big(sizes: tuple[int, ...]) -> list[dict[str, Any]]:
             size = path.stat().st_size
             calcore(["certify", str(path)])
             runs = quietest(partial(calcore, ["certify", str(path)]), 3)
-            found.append(_entry(f"calcore certify, {n:,} rows", runs) | {"n": n, "file_mib": size / 2**20})
+            found.append(entry(f"calcore certify, {n:,} rows", runs) | {"n": n, "file_mib": size / 2**20})
             path.unlink()
     return found
 

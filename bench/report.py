@@ -210,7 +210,7 @@ def _process(content: Content) -> list[str]:
                 f"{row['peak_mib']:.0f}",
                 f"{row['others_used']:.2f}",
             ]
-            for row in content["rows"] + content["big"]
+            for row in content["rows"] + content.get("big", [])
         ),
     )
 
@@ -718,6 +718,7 @@ _BODIES: dict[str, Callable[[Content], list[str]]] = {
     "auto": _tightness,
     "speed": _speed,
     "process": _process,
+    "report_page": _process,
     "peers": _peers,
     "metrics": _metrics,
     "kernels": _kernels,

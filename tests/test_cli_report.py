@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 import json
 import os
+import re
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -457,3 +459,227 @@ class TestCompareFiles:
         assert "--versus is missing" in run(*self.WORDS).err
         assert "joins two files; got 1" in run(*self.WORDS[:2], *self.WORDS[3:], "--on", "id").err
         assert "leave it out beside --on" in run(*self.WORDS, "--on", "id", "--groups", "id").err
+
+
+class TestBinSweep:
+    """The shipped rows of two models, whose true calibration errors are .03 and .06.
+
+    What is compared and resampled are the shipped rows with the default seed, so verdicts are fixed.
+    """
+
+    FILE = str(Path(calcore.__file__).parent / "datasets" / "bin_sweep.parquet")
+    COMPARE = ("compare", FILE, "--score", "steady", "--versus", "wavy", "--variation", "3")
+
+    @staticmethod
+    def brier(name: str) -> float:
+        rows = parquet.read_table(TestBinSweep.FILE).to_pydict()
+        each = zip(rows["happened"], rows[name], strict=True)
+        return sum((y - p) ** 2 for y, p in each) / len(rows[name])
+
+    @staticmethod
+    def ece(name: str, k: int) -> float:
+        """By definition, row by row: how far from 0 the sums of y - p over the bins are."""
+        rows = parquet.read_table(TestBinSweep.FILE).to_pydict()
+        sums = [0.0] * k
+        for y, p in zip(rows["happened"], rows[name], strict=True):
+            sums[min(bisect.bisect_right([i / k for i in range(k + 1)], p) - 1, k - 1)] += y - p
+        return sum(map(abs, sums)) / len(rows[name])
+
+    def test_curves_cross(self, run: Run) -> None:
+        """As the construction says: over 10 and 15 bins the more wrong model is ahead, over 20 behind."""
+        ece: dict[tuple[str, int], float] = {}
+        for name in ("steady", "wavy"):
+            words = ("curve", self.FILE, "--label", "happened", "--score", name, "--json")
+            given = json.loads(run(*words).out)
+            ece |= {(name, k): e for k, e in zip(given["n_bins"], given["ece"], strict=True)}
+            for k in (10, 15, 20):
+                assert ece[name, k] == pytest.approx(self.ece(name, k), abs=1e-12)
+        assert ece["wavy", 10] < ece["wavy", 15] < ece["steady", 15]
+        assert ece["steady", 20] < ece["wavy", 20]
+
+    def test_each_number_of_bins_says_something_else(self, run: Run) -> None:
+        given = json.loads(run(*self.COMPARE, "--json").out)
+        found = {each["metric"]: each for each in given["resampled"]["differences"]}
+        for k in (10, 15, 20):
+            expected = self.ece("steady", k) - self.ece("wavy", k)
+            assert found[f"ece@{k}"]["difference"] == pytest.approx(expected, abs=1e-12)
+        signs = {name: np.sign(each["difference"]) for name, each in found.items()}
+        assert (signs["ece@10"], signs["ece@15"], signs["ece@20"]) == (1, 1, -1)
+        verdicts = {name: each["verdict"] for name, each in found.items()}
+        assert verdicts["ece@15"] == "not distinguishable"
+        assert verdicts["ece@10"] == verdicts["ece@20"] == "distinguishable"
+        assert all(found[f"ece@{k}"]["is_biased"] for k in (10, 15, 20))
+
+    def test_proper_scores_decide(self, run: Run) -> None:
+        ended = run(*self.COMPARE)
+        assert (ended.code, ended.err) == (DONE, "")
+        said = " ".join(ended.out.split())
+        assert "Brier and log_loss decide which model is better; the others say what differs." in said
+        given = json.loads(run(*self.COMPARE, "--json").out)
+        found = {each["metric"]: each for each in given["resampled"]["differences"]}
+        expected = self.brier("steady") - self.brier("wavy")
+        assert found["brier"]["difference"] == pytest.approx(expected, abs=1e-12)
+        for name in ("brier", "log_loss"):
+            assert found[name]["difference"] < 0.0
+            assert found[name]["verdict"] == "distinguishable"
+
+    def test_certificates_hold_the_true_errors(self, run: Run) -> None:
+        """And the certified differences the true ones: .03 - .06, and .0009 - .0036 for the Brier score."""
+        given = json.loads(run(*self.COMPARE, "--resamples", "0", "--json").out)
+        for name, true in (("a", 0.03), ("b", 0.06), ("ce_difference", -0.03), ("brier_difference", -0.0027)):
+            assert given[name]["lower"] <= true <= given[name]["upper"], name
+
+
+ROWS = [(0, 0.2, 0.1), (1, 0.7, 0.9), (1, 0.6, 0.4), (0, 0.3, 0.5)] * 20
+COMMANDS = {
+    "report": ("--score", "p", "--resamples", B, "-o", "out.html", "--force"),
+    "curve": ("--score", "p"),
+    "compare": ("--score", "p", "--versus", "q", "--resamples", B),
+}
+
+
+def text_of(rows: Iterable[tuple[Any, ...]], header: str = "late,p,q", mark: str = ",") -> str:
+    return "\n".join([header.replace(",", mark), *(mark.join(map(str, row)) for row in rows)]) + "\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+class TestNewcomer:
+    """What people bring at first, to each of the three commands."""
+
+    @pytest.mark.parametrize(
+        ("text", "says"),
+        [
+            pytest.param(text_of(ROWS, "late,prob,q"), "no column p (--score)", id="missing column"),
+            pytest.param(text_of(ROWS, "Late,p,q"), "did you mean Late?", id="upper case"),
+            pytest.param(text_of(ROWS, "is late,p,q"), "did you mean is late?", id="spaces in names"),
+            pytest.param(text_of(ROWS, "late,p,p"), "2 columns are called p", id="same name twice"),
+            pytest.param(
+                text_of((y, 100 * p, 100 * q) for y, p, q in ROWS),
+                "look like percent; divide the column by 100",
+                id="percent",
+            ),
+            pytest.param(text_of((y, 9 * p - 4, q) for y, p, q in ROWS), "look like logits", id="logits"),
+            pytest.param(
+                text_of((["no", "yes"][y], p, q) for y, p, q in ROWS), "--pos-label yes", id="yes and no"
+            ),
+            pytest.param(text_of((y + 1, p, q) for y, p, q in ROWS), "pass --pos-label 2", id="1 and 2"),
+            pytest.param(
+                text_of((p, y, q) for y, p, q in ROWS), "are --label and --score swapped?", id="swapped"
+            ),
+            pytest.param(
+                text_of((y, f"{p:.0%}", q) for y, p, q in ROWS),
+                "column p must hold numbers; got '20%' at data row 1",
+                id="percent signs",
+            ),
+            pytest.param(
+                text_of(((y, str(p).replace(".", ","), q) for y, p, q in ROWS), mark=";"),
+                "column p must hold numbers; got '0,2' at data row 1",
+                id="decimal commas",
+            ),
+            pytest.param(text_of([*ROWS, (0, "", 0.5)]), "missing value at data row 81", id="missing value"),
+            pytest.param("late,p,q\n", "no rows", id="header only"),
+            pytest.param("", "mpty", id="empty"),
+        ],
+    )
+    def test_is_told_what_is_wrong(self, run: Run, command: str, text: str, says: str) -> None:
+        Path("p.csv").write_text(text)
+        ended = run(command, "p.csv", "--label", "late", *COMMANDS[command])
+        assert (ended.code, ended.out) == (USAGE, "")
+        assert ended.err.startswith("calcore: p.csv: ")
+        assert says in ended.err
+        assert len(ended.err) < 300
+        assert sorted(os.listdir()) == ["p.csv"]
+
+    @pytest.mark.parametrize(
+        ("given", "says"),
+        [
+            ("no.csv", "no.csv: no such file"),
+            ("folder", "folder: no files in this directory"),
+            ("folder/*.csv", "folder/*.csv: no file matches"),
+            ("p.xlsx", "p.xlsx: unknown kind of file; readable are .parquet"),
+        ],
+    )
+    def test_no_file_to_read(self, run: Run, command: str, given: str, says: str) -> None:
+        Path("folder").mkdir()
+        Path("p.xlsx").write_bytes(b"PK\x03\x04")
+        ended = run(command, given, "--label", "late", *COMMANDS[command])
+        assert (ended.code, ended.out) == (USAGE, "")
+        assert ended.err.startswith(f"calcore: {says}")
+
+
+@pytest.mark.parametrize("command", ["curve", "compare"])
+@pytest.mark.parametrize(
+    ("name", "mark", "encoding"),
+    [
+        ("p.csv", ",", "utf-8-sig"),
+        ("p.csv", ";", "utf-8"),
+        ("p.csv", "\t", "utf-8"),
+        ("p.tsv", "\t", "utf-8"),
+    ],
+)
+def test_other_marks_are_read(run: Run, command: str, name: str, mark: str, encoding: str) -> None:
+    words = ("--label", "late", *COMMANDS[command])
+    Path("plain.csv").write_text(text_of(ROWS))
+    Path(name).write_text(text_of(ROWS, mark=mark), encoding=encoding)
+    expected, ended = run(command, "plain.csv", *words), run(command, name, *words)
+    assert (ended.code, ended.err) == (DONE, "")
+    assert " ".join(ended.out.split()) == " ".join(expected.out.replace("plain.csv", name).split())
+
+
+@pytest.mark.parametrize("command", ["curve", "compare"])
+@pytest.mark.parametrize("rows", [ROWS[:3], [(0, p, q) for _, p, q in ROWS]], ids=["three", "one class"])
+def test_few_rows_are_no_fault(run: Run, command: str, rows: list[tuple[float, ...]]) -> None:
+    Path("p.csv").write_text(text_of(rows))
+    ended = run(command, "p.csv", "--label", "late", *COMMANDS[command])
+    assert (ended.code, ended.err) == (DONE, "")
+    assert re.search(rf"\b{len(rows)} rows|Rows +{len(rows)}\b", ended.out)
+
+
+OUTPUTS = {
+    "report": ("report", "p.csv", "--label", "late", "--score", "p", "--resamples", B, "-o"),
+    "report, json": ("report", "p.csv", "--label", "late", "--score", "p", "--resamples", B, "--json"),
+    "curve": ("curve", "p.csv", "--label", "late", "--score", "p", "--plot"),
+}
+
+
+@pytest.mark.parametrize("words", OUTPUTS.values(), ids=OUTPUTS)
+class TestOutput:
+    @pytest.fixture(autouse=True)
+    def _rows(self) -> None:
+        Path("p.csv").write_text(text_of(ROWS))
+
+    @pytest.mark.parametrize(
+        ("name", "says"),
+        [
+            ("missing/x.svg", "missing/x.svg: no such directory"),
+            ("folder.svg", "folder.svg: is a directory; name a file to write"),
+            ("old.svg", "old.svg: there is such a file already; --force writes over it"),
+        ],
+    )
+    def test_is_refused_before_any_work(
+        self, run: Run, words: tuple[str, ...], name: str, says: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def read(*_: object, **__: object) -> None:
+            raise AssertionError("rows were read first")
+
+        monkeypatch.setattr("calcore.files.intake.take_in", read)
+        monkeypatch.setattr("calcore.files.intake.take_in_rows", read)
+        Path("folder.svg").mkdir()
+        Path("old.svg").write_text("mine")
+        ended = run(*words, name)
+        assert (ended.code, ended.out, ended.err) == (USAGE, "", f"calcore: {says}\n")
+        assert Path("old.svg").read_text() == "mine"
+
+    def test_cannot_be_written(
+        self, run: Run, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As in a directory that is read-only; the tests may run as root, who may write there."""
+
+        def refuse(*_: object, **__: object) -> None:
+            raise PermissionError(13, "Permission denied", "x.svg")
+
+        monkeypatch.setattr("calcore.files.paths.storage.replacing", refuse)
+        ended = run(*words, "x.svg")
+        assert (ended.code, ended.out) == (USAGE, "")
+        assert ended.err.endswith(": permission denied\n")
+        assert sorted(os.listdir()) == ["p.csv"]

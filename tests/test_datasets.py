@@ -74,7 +74,7 @@ def test_columns_are_checked_probabilities_and_cannot_be_written(load):
 
 def test_files_are_small():
     sizes = [f.stat().st_size for f in files("calcore.datasets").iterdir() if f.name.endswith(".parquet")]
-    assert len(sizes) == 2
+    assert len(sizes) == 3
     assert sum(sizes) < 2_000_000
 
 

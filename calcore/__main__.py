@@ -1,6 +1,6 @@
 """``python -m calcore``: the command `calcore`."""
 
-from calcore.cli import main
+from calcore.cli import entry
 
 if __name__ == "__main__":
-    main()
+    entry()

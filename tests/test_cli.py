@@ -1329,3 +1329,31 @@ def test_the_readme_begins_with_what_the_command_prints(run: Run) -> None:
     printed = run("certify", str(flights)).out
     for part in block.split("\n\n"):
         assert part in printed
+
+
+class TestEnd:
+    """The console script ends the process at once, with its code, whatever threads are still at work."""
+
+    @pytest.mark.parametrize(("words", "code"), [("'--version'", 0), ("'certify', 'missing.csv'", 2)])
+    def test_does_not_wait_for_threads_and_does_what_was_registered(self, words: str, code: int) -> None:
+        script = (
+            "import atexit, sys, threading, time; from calcore.cli import entry\n"
+            "threading.Thread(target=time.sleep, args=(60,)).start()\n"
+            "atexit.register(print, 'registered')\n"
+            f"sys.argv = ['calcore', {words}]; entry()"
+        )
+        ended = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, timeout=50, check=False
+        )
+        assert ended.returncode == code
+        assert ended.stdout.endswith("registered\n")
+        assert ended.stderr == ("calcore: missing.csv: no such file\n" if code else "")
+
+    def test_columns_that_are_missing_end_with_their_code(self) -> None:
+        """A reader of CSV is at work in the background when the process ends."""
+        Path("a.csv").write_text("late,p\n" + "0,0.25\n1,0.75\n" * 500)
+        codes = {
+            subprocess.run([*COMMAND, "curve", "a.csv", "--score", "q"], capture_output=True).returncode
+            for _ in range(6)
+        }
+        assert codes == {2}

@@ -663,7 +663,7 @@ class TestOutput:
             raise AssertionError("rows were read first")
 
         monkeypatch.setattr("calcore.files.intake.take_in", read)
-        monkeypatch.setattr("calcore.files.intake.take_in_rows", read)
+        monkeypatch.setattr("calcore.files.rows.take_in_rows", read)
         Path("folder.svg").mkdir()
         Path("old.svg").write_text("mine")
         ended = run(*words, name)

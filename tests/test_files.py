@@ -358,7 +358,7 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("", "Empty CSV file"),
+            ("", "the file is empty: the first line"),
             ("y,p\n1,0.5\n0,x\n", "column p must hold numbers; got 'x' at data row 2"),
             ("y,p\n1,0.5\n\n\n0,0,5\n", "data row 2 has 3 values where the header has 2"),
             ("y,p\n1\n", "data row 1 has 1 value where the header has 2"),

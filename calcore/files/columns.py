@@ -254,7 +254,7 @@ def _entries(source: Source, name: str, values: pa.Array, k: int, start: int) ->
     if kind_of(values.type) != "list":
         raise InputError(f"{where} holds {values.type}, not lists of numbers")
     if not pa.types.is_fixed_size_list(values.type):
-        lengths = as_numpy(pc.list_value_length(values))
+        lengths = as_numpy(pc.call_function("list_value_length", [values]))
         off = np.flatnonzero(lengths != k)
         if len(off):
             raise InputError(

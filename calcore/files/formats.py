@@ -271,7 +271,9 @@ class _Csv(Source):
                         cell = cells[header.index(name)]
                         rule, holds = rules.get(kinds[name], ("", bool))
                         if rule and cell and not holds(cell):
-                            return f"column {shown(name)} {rule}; got {cell!r} at data row {row}"
+                            return (
+                                f"column {shown(name)} {rule}; got {cell!r} at data row {row}{_remedy(cell)}"
+                            )
             except csv.Error:
                 most = f"more than {csv.field_size_limit():,} characters"
                 return f"data row {row + 1} has a value of {most}: does it open a quote that nothing closes?"
@@ -303,7 +305,20 @@ class _BlankEnd:
 def _csv_reason(error: pa.ArrowInvalid) -> str:
     if "out of sync with chunker" in str(error):
         return "a quoted value goes over several lines; write it without line breaks"
+    if "Empty CSV file" in str(error):
+        return "the file is empty: the first line must name the columns"
     return reason(error)
+
+
+def _remedy(cell: str) -> str:
+    """What to do about a number that is written in another way.
+
+    >>> _remedy("0,51"), _remedy("51 %"), _remedy("x")
+    (': write decimals with a point', ': write shares, 0.51 for 51 %', '')
+    """
+    if _is_number(cell.replace(",", ".")):
+        return ": write decimals with a point"
+    return ": write shares, 0.51 for 51 %" if _is_number(cell.removesuffix("%")) else ""
 
 
 def _is_whole(cell: str) -> bool:
@@ -389,9 +404,10 @@ class _Npz(Source):
                     if len(shape) == 1 and not dtype.hasobject:
                         self._rows[name] = shape[0]
                     elif not dtype.hasobject:
-                        kind = "list" if len(shape) == 2 and column.kind == "number" and shape[1] else "other"
+                        width = shape[1] if len(shape) == 2 else 0
+                        kind = "list" if width and column.kind == "number" else "other"
                         if kind == "list" and not by_column:
-                            self._rows[name], self._widths[name] = shape
+                            self._rows[name], self._widths[name] = shape[0], width
                         column = Column(name, f"{dtype} of shape {shape}", kind)
                     columns.append(column)
         self.columns = tuple(columns)

@@ -33,12 +33,12 @@ class InputError(ValueError):
 
 
 def shown(text: str) -> str:
-    """`text` as it may go to a terminal: quoted and escaped if it holds control characters.
+    """`text` as it may go to a terminal: quoted and escaped if it holds control characters or outer blanks.
 
-    >>> shown("p_delay"), shown("bad\\x1b[31m")
-    ('p_delay', "'bad\\\\x1b[31m'")
+    >>> shown("p_delay"), shown("bad\\x1b[31m"), shown(" p")
+    ('p_delay', "'bad\\\\x1b[31m'", "' p'")
     """
-    return text if text.isprintable() else repr(text)
+    return text if text and text.isprintable() and text == text.strip() else repr(text)
 
 
 def expand(patterns: Sequence[str]) -> list[str]:

@@ -303,9 +303,11 @@ def _positive(sources: Sequence[Source], columns: Sequence[Column], typed: str |
             _refuse_kind(source, column, sources[0], columns[0])
         if column.kind == "text" and typed is None:
             values = first_values(source, column.name)
+            several = "; of several classes name the probabilities of all with --classes"
             raise InputError(
                 f"{where} holds text ({', '.join(map(shown, values[:4]))}): say which label is positive, "
                 f"{' or '.join(f'--pos-label {shlex.quote(value)}' for value in values[:4] or ['yes'])}"
+                + (several if len(values) > 2 else "")
             )
     return None if typed is None else _typed(typed, "--pos-label", columns[0])
 

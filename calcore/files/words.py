@@ -26,6 +26,11 @@ def in_words_of_the_command(
         "are the arguments swapped? The order is (y_true, y_prob)", "are --label and --score swapped?"
     )
     message = message.replace("percent; pass y_prob / 100", "percent; divide the column by 100")
+    message = re.sub(
+        r"logits; pass the sigmoid of them, 1 / \(1 \+ np\.exp\(-\w+\)\)",
+        "logits; write their sigmoid, 1 / (1 + exp(-x))",
+        message,
+    )
     message = re.sub(r"[;:] convert it, e\.g\. with \.astype\(float\)", "", message)
     message = re.sub(r"\bindex (\d+)", lambda match: f"data row {int(match[1]) + start + 1}", message)
     message = re.sub(r"\(and (\d+ more)\)", r"(and at least \1)", message)

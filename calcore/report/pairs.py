@@ -119,8 +119,12 @@ def resampled_text(comparison: ModelComparison, *, rows: int | None = None, widt
     read = (
         f"How to read it: intervals are approximate, and of {comparison.n_comparisons} one may miss by "
         f"chance. Distinguishable even together: {', '.join(shown) or 'none'}. Brier and log_loss "
-        "decide which model is better; the others say what differs."
+        "decide which model is better; the others say what differs. Intervals of resamples can show a "
+        "difference that the certified ones, which hold at every sample size, do not show."
     )
+    few = next((text for text in comparison.warnings if "nothing is called distinguishable" in text), "")
+    if few:
+        read += f" {few[0].upper()}{few[1:]}."
     if biased:
         read += " Biased: noise of the bins moves this difference, and its interval misses too often."
     return "\n\n".join([textwrap.fill(heading, width), "\n".join(lines), textwrap.fill(read, width)])

@@ -69,12 +69,13 @@ class Line(NamedTuple):
 def _pictures(e: Evaluation) -> Iterator[Picture]:
     level = _percent(e.delta)
     off = int(e.residuals.too_high.sum()), int(e.residuals.too_low.sum())
+    used = int((e.diagram.bins.counts > 0).sum())
     cancels = " Errors of both signs cancel, so a small ECE hides structure." if e.diagram.cancels else ""
     yield Picture(
         address(e.diagram.plot, 5.6, 5.6),
         f"Reliability diagram of {e.name}: ECE {e.diagram.ece:.3g} over quantile bins",
-        f"Share of rows for which {EVENTS[e.event]}, against the mean score, over 15 quantile bins. The area "
-        f"of a point grows with its rows. Thick bars: {level} for each bin; thin: for all bins together."
+        f"Share of rows for which {EVENTS[e.event]}, against the mean score, over {used} quantile bins. The "
+        f"area of a point grows with its rows. Thick bars: {level} for each bin; thin: for all bins together."
         f"{cancels}",
     )
     yield Picture(
@@ -214,7 +215,7 @@ def _segments(e: Evaluation) -> Iterator[tuple[str, ...]]:
     named = [] if e.segments.pooled is None else [("all rows", e.segments.pooled)]
     each = sorted(e.segments.items(), key=lambda item: -item[1].lower)
     for name, c in [*named, *((str(name), c) for name, c in each[:_LISTED])]:
-        shown = "miscalibrated" if c.lower > 0.0 else "not shown to be"
+        shown = "miscalibrated" if c.lower > 0.0 else "not shown to be miscalibrated"
         yield name, f"{c.n:,}", short(c.base_rate), short(c.mean_score), certified(c), shown
 
 
@@ -263,7 +264,7 @@ def _each_class(c: ClassesEvaluation) -> Iterator[tuple[str, ...]]:
             short(float(c.lin_ce[j])),
             short(float(c.auroc[j])),
             certified(each[j]),
-            "miscalibrated" if each[j].lower > 0.0 else "not shown to be",
+            "miscalibrated" if each[j].lower > 0.0 else "not shown to be miscalibrated",
         )
 
 

@@ -68,13 +68,16 @@ def rows_of(kind: str) -> tuple[dict[str, Any], list[str]]:
         names = ("cat", "dog", "eel")
         found = {"kind": np.array(names)[drawn]} | {name: P[:, j] for j, name in enumerate(names)}
         return found, ["--label", "kind", "--classes", ",".join(names)]
+    if kind == "models":
+        models = {"p": scores, LONG: scores**2, MARKUP: scores**1.2}
+        return {"late": labels} | models, [word for name in models for word in ("--score", name)]
     assert kind == "hostile"
     segments = [NAMES[i % len(NAMES)] for i in range(3_000)]
     words = ["--label", "late", "--score", LONG, "--by", MARKUP]
     return {"late": labels, LONG: scores, MARKUP: segments}, words
 
 
-KINDS = ("binary", "three rows", "one class", "segments", "classes", "hostile")
+KINDS = ("binary", "three rows", "one class", "segments", "classes", "models", "hostile")
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=[kind.replace(" ", "-") for kind in KINDS])
@@ -278,14 +281,6 @@ def keyboard(page: Page) -> Faults:
 # --- what must hold of every report
 
 
-def names_too_long(request: pytest.FixtureRequest, report: Path) -> None:
-    """Say that the page does not break names of 200 characters yet; strict, so that it cannot stay said."""
-    if "hostile" in report.parent.name:
-        request.applymarker(
-            pytest.mark.xfail(strict=True, reason="names of 200 characters widen the page and its tables")
-        )
-
-
 def test_asks_for_nothing_and_complains_of_nothing(browser: Browser, report: Path) -> None:
     with opened(browser, report) as (page, heard):
         assert noise(page, heard) == []
@@ -296,7 +291,6 @@ def test_asks_for_nothing_and_complains_of_nothing(browser: Browser, report: Pat
 def test_does_not_scroll_sideways(
     request: pytest.FixtureRequest, browser: Browser, report: Path, width: int
 ) -> None:
-    names_too_long(request, report)
     with opened(browser, report, width) as (page, _):
         assert overflow(page) == []
 
@@ -354,7 +348,6 @@ def test_pictures_and_headings(browser: Browser, report: Path) -> None:
 
 
 def test_prints(request: pytest.FixtureRequest, browser: Browser, report: Path) -> None:
-    names_too_long(request, report)
     with opened(browser, report) as (page, heard):
         assert unprinted(page) == []
         assert heard == []

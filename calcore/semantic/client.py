@@ -42,6 +42,9 @@ _FATAL = {
     403: "the key in OPENAI_API_KEY gives no access",
     404: "there is no such model or address",
 }
+_MALFORMED = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+"""What the client, and reading what it returns, raise where a reply is incomplete."""
+
 _RETRIED = {408, 409, 425, 429}
 
 
@@ -122,7 +125,6 @@ class ChatClient:
         seed: int | None = None,
         timeout: float = 60.0,
         max_retries: int = 6,
-        pause: float = _PAUSE,
     ) -> None:
         self.model = model
         self.cache = cache
@@ -131,7 +133,6 @@ class ChatClient:
         decoding = {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens}
         self.decoding = {name: value for name, value in decoding.items() if value is not None}
         self.counts: Counter[str] = Counter()
-        self._pause = pause
         self._lock = Lock()
         self._not_before = 0.0
         self._failures = 0
@@ -236,7 +237,7 @@ class ChatClient:
                 self._give_up(found)
                 again = f" after {tries} retries" if tries else ""
                 raise CallError(f"the call failed{again}: {found.reason}")
-            pause = min(_LONGEST_PAUSE, self._pause * 2.0**tries) * random.uniform(0.5, 1.0)
+            pause = min(_LONGEST_PAUSE, _PAUSE * 2.0**tries) * random.uniform(0.5, 1.0)
             tries += 1
             self._count(retries=1)
             if found.slows_all:
@@ -290,7 +291,7 @@ class ChatClient:
         except openai.APIConnectionError as error:
             cause = type(error.__cause__).__name__ if error.__cause__ is not None else "no connection"
             return _Fault(f"no connection ({cause})")
-        except (openai.OpenAIError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        except (openai.OpenAIError, *_MALFORMED) as error:
             return _Fault(f"the reply is not a complete JSON object of a chat ({type(error).__name__})")
 
     def _fault_of(self, error: Any) -> _Fault:
@@ -348,13 +349,14 @@ def _key(needed: bool) -> str:
 
 def _checked(address: str) -> str:
     """The address of an endpoint; ValueError, without showing it, if it is none or could hold a secret."""
+    wrong = ValueError("base_url must be an address like http://localhost:8000/v1")
     try:
         parts = urlsplit(address)
-        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        _ = parts.port  # raises where it is no number
     except ValueError:
-        fits = False
-    if not fits or not address.isprintable():
-        raise ValueError("base_url must be an address like http://localhost:8000/v1")
+        raise wrong from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or not address.isprintable():
+        raise wrong
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise ValueError(
             "base_url must hold no user, password or query: the key belongs into the environment variable "

@@ -71,27 +71,20 @@ def grade_answers(
 def plan_clusters(questions: Rows, judge: Asked) -> PlannedCalls:
     """What `cluster_answers` would cost, without a call; repairs are not counted."""
     planned = PlannedCalls()
-    for each in map(_sortable, questions):
-        if isinstance(each, Question):
-            planned.questions += 1
-            if len(set(each.answers or ())) > 1:
-                planned.add(
-                    judge.client,
-                    judge.partition_messages(each.question or "", each.answers or ()),
-                    subject="",
-                )
+    for each in planned.questions_of(map(_sortable, questions)):
+        if len(set(each.answers or ())) > 1:
+            messages = judge.partition_messages(each.question or "", each.answers or ())
+            planned.add(judge.client, messages, subject="")
     return planned
 
 
 def plan_grades(questions: Rows, judge: Asked, *, classes: str = "mode") -> PlannedCalls:
     """What `grade_answers` would cost, without a call; repairs are not counted."""
     planned = PlannedCalls()
-    for each in map(_gradable, questions):
-        if isinstance(each, Question):
-            planned.questions += 1
-            for text in _representatives(each, classes).values():
-                messages = judge.grade_messages(each.question or "", text, each.gold_answer or "")
-                planned.add(judge.client, messages, subject="")
+    for each in planned.questions_of(map(_gradable, questions)):
+        for text in _representatives(each, classes).values():
+            messages = judge.grade_messages(each.question or "", text, each.gold_answer or "")
+            planned.add(judge.client, messages, subject="")
     return planned
 
 

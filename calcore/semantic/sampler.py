@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from calcore.semantic.client import CallError, ChatClient, Messages, tokens_of
@@ -25,12 +25,24 @@ class PlannedCalls:
         Questions that fit; calls in all; those whose replies are in the cache.
     prompt_tokens : int
         About how many tokens the calls would send that are not cached: see `tokens_of`.
+    misfits : list of Misfit
+        What does not fit.
     """
 
     questions: int = 0
     calls: int = 0
     cached: int = 0
     prompt_tokens: int = 0
+    misfits: list[Misfit] = field(default_factory=list)
+
+    def questions_of(self, rows: Iterable[Question | Misfit]) -> Iterator[Question]:
+        """The questions among these, counted; misfits are put aside."""
+        for each in rows:
+            if isinstance(each, Misfit):
+                self.misfits.append(each)
+            else:
+                self.questions += 1
+                yield each
 
     def add(self, client: ChatClient, messages: Messages, *, subject: str, index: int = 0) -> None:
         """Count one call."""
@@ -41,8 +53,8 @@ class PlannedCalls:
             self.prompt_tokens += tokens_of(messages)
 
     def to_dict(self) -> dict[str, int]:
-        """All fields, ready for ``json.dumps``."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        """All numbers, ready for ``json.dumps``."""
+        return {name: getattr(self, name) for name in ("questions", "calls", "cached", "prompt_tokens")}
 
 
 def sample_answers(
@@ -127,12 +139,9 @@ def plan_samples(
         system if system is not None else prompt("answer_confidence" if with_confidence else "answer")
     )
     planned = PlannedCalls()
-    for each in questions:
-        asked = _askable(each)
-        if isinstance(asked, Question):
-            planned.questions += 1
-            for j in range(n_samples):
-                planned.add(client, _messages(instruction, asked), subject=asked.id, index=j)
+    for asked in planned.questions_of(map(_askable, questions)):
+        for j in range(n_samples):
+            planned.add(client, _messages(instruction, asked), subject=asked.id, index=j)
     return planned
 
 

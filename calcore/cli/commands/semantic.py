@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,7 +66,7 @@ Model = Annotated[
     str | None,
     typer.Option(
         "--model",
-        help="Name of the model at the endpoint; for embeddings, name or directory of a model.",
+        help="For llm, its name at the endpoint; for embeddings, name or directory of the model.",
         show_default=False,
     ),
 ]
@@ -135,7 +135,7 @@ Repairs = Annotated[
 def sample(
     file: File,
     output: Output,
-    model: Model = None,
+    model: Annotated[str, typer.Option("--model", help="Its name at the endpoint.", show_default=False)],
     n_samples: Annotated[int, typer.Option("--samples", "-n", help="Answers to each question.", min=1)] = 10,
     base_url: BaseUrl = None,
     temperature: Annotated[float, typer.Option("--temperature", help="Of sampling.", min=0.0)] = 1.0,
@@ -349,7 +349,8 @@ class _Job:
         max_tokens: int | None,
     ) -> int:
         """Say what a step would cost."""
-        planned = step(self._kept(self.rows()))
+        planned = step(self.rows())
+        self.misfits = planned.misfits
         self._complain()
         left = planned.calls - planned.cached
         if self.as_json:
@@ -363,8 +364,8 @@ class _Job:
                 else "replies of any length (--max-tokens bounds them)"
             )
             write_text(
-                f"{planned.questions:,} questions: {planned.calls:,} calls, of which {planned.cached:,} are in"
-                f" the cache and {left:,} would be made,\nwith about {planned.prompt_tokens:,} tokens (one "
+                f"{planned.questions:,} questions: {planned.calls:,} calls, of which {planned.cached:,} are "
+                f"in the cache and {left:,} would be made,\nwith about {planned.prompt_tokens:,} tokens (one "
                 f"for four bytes of text) and {replies}."
             )
         return DONE
@@ -382,12 +383,13 @@ class _Job:
         counts = {"questions": 0, "answers": 0, "graded": 0, "correct": 0}
         try:
             with progress_bar(self.verb) as progress, _in_words(), writing_questions(self.output) as write:
-                for each in self._kept(step(self.rows(progress))):
-                    write(each)
-                    counts["questions"] += 1
-                    counts["answers"] += len(each.answers or ())
-                    counts["graded"] += each.grade is not None
-                    counts["correct"] += each.grade == 1
+                with closing(self._kept(step(self.rows(progress)))) as kept:
+                    for each in kept:
+                        write(each)
+                        counts["questions"] += 1
+                        counts["answers"] += len(each.answers or ())
+                        counts["graded"] += each.grade is not None
+                        counts["correct"] += each.grade == 1
         except EndpointError as error:
             raise InputError(f"{error}{_what_is_kept(client)}") from None
         except KeyboardInterrupt:
@@ -408,7 +410,7 @@ class _Job:
             write_text("\n".join(lines + _said_of_calls(called)))
         return FAILED if any(each.stage != "file" for each in self.misfits) else DONE
 
-    def _kept(self, rows: Iterator[Question | Misfit]) -> Iterator[Question]:
+    def _kept(self, rows: Iterator[Question | Misfit]) -> Generator[Question, None, None]:
         """Questions; what did not fit is put aside."""
         from calcore.semantic import Misfit
 

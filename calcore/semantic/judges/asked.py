@@ -99,18 +99,20 @@ class Asked:
 
     def _reply(self, messages: Messages, read: Callable[[Any], Value]) -> Value:
         asked = list(messages)
-        for attempt in range(self.max_repairs + 1):
-            text = self.client.complete(asked, subject="", index=0).text
+        left = self.max_repairs
+        while True:
+            text = self.client.complete(asked, subject="").text
             try:
                 return read(self._object(text))
             except ValueError as error:
                 reason = str(error)
-            if attempt < self.max_repairs:
-                self._count("repairs")
-                again = prompt("repair").replace("{reason}", reason)
-                asked += [{"role": "assistant", "content": text}, {"role": "user", "content": again}]
-        self._count("unusable")
-        raise JudgeError(f"no usable reply in {self.max_repairs + 1}; the last: {reason}")
+            if left == 0:
+                self._count("unusable")
+                raise JudgeError(f"no usable reply in {self.max_repairs + 1}; the last: {reason}")
+            left -= 1
+            self._count("repairs")
+            again = prompt("repair").replace("{reason}", reason)
+            asked += [{"role": "assistant", "content": text}, {"role": "user", "content": again}]
 
     def _object(self, text: str) -> Any:
         fenced = _FENCE.match(text)

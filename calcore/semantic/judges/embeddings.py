@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,8 +22,8 @@ class Embeddings:
     Clusters of answers are merged, the closest two first, as long as their similarity is at least
     `threshold`. The similarity of two clusters is the mean over pairs of answers (``"average"``), that of the
     least (``"complete"``: all answers of a class are then that similar) or of the most similar pair
-    (``"single"``: chains grow). Equal answers count once. An answer is right if its similarity to the reference is at least
-    `threshold`.
+    (``"single"``: chains grow). Equal answers count once. An answer is right if its similarity to the
+    reference is at least `threshold`.
 
     Embeddings see topics rather than claims: "in 1912" and "in 1913", or a sentence and its negation, are
     close. Look at classes of your data before trusting a threshold, and compare with another judge
@@ -30,7 +31,7 @@ class Embeddings:
 
     Parameters
     ----------
-    model : str or object
+    model : path-like or object
         Name or directory of a model for the package sentence-transformers, which is yours to install; a name
         is downloaded by that package. Or any object with ``encode(list of str)`` that returns a matrix.
     threshold : float
@@ -43,7 +44,7 @@ class Embeddings:
             raise ValueError(f"threshold must lie in [-1, 1]; got {threshold}")
         if linkage not in LINKAGES:
             raise ValueError(f"linkage must be one of {', '.join(LINKAGES)}; got {linkage!r}")
-        self.model = _loaded(model) if isinstance(model, str) else model
+        self.model = _loaded(os.fspath(model)) if isinstance(model, str | os.PathLike) else model
         self.threshold = float(threshold)
         self.linkage = linkage
 
@@ -83,7 +84,7 @@ class Embeddings:
 
 def _loaded(name: str) -> Any:
     try:
-        from sentence_transformers import SentenceTransformer
+        from sentence_transformers import SentenceTransformer  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise ValueError(
             "a model by name needs the package sentence-transformers: pip install sentence-transformers"

@@ -144,9 +144,12 @@ class TestRetries:
             chat.complete(ASK, subject="a")
 
     def test_a_request_that_is_wrong_is_not_sent_again(self) -> None:
-        with serving(in_turn(error(400, "too long"))) as endpoint, called(endpoint) as chat:
-            with pytest.raises(CallError, match="status 400: too long"):
-                chat.complete(ASK, subject="a")
+        with (
+            serving(in_turn(error(400, "too long"))) as endpoint,
+            called(endpoint) as chat,
+            pytest.raises(CallError, match="status 400: too long"),
+        ):
+            chat.complete(ASK, subject="a")
         assert len(endpoint.requests) == 1
 
     @pytest.mark.parametrize("as_date", [False, True])
@@ -183,9 +186,12 @@ class TestRetries:
         ],
     )
     def test_what_no_call_can_mend_ends_everything(self, answer: Answer, said: str) -> None:
-        with serving(in_turn(answer)) as endpoint, called(endpoint) as chat:
-            with pytest.raises(EndpointError, match=said):
-                chat.complete(ASK, subject="a")
+        with (
+            serving(in_turn(answer)) as endpoint,
+            called(endpoint) as chat,
+            pytest.raises(EndpointError, match=said),
+        ):
+            chat.complete(ASK, subject="a")
         assert len(endpoint.requests) == 1
 
     def test_many_failures_in_a_row_end_everything(self) -> None:
@@ -235,9 +241,12 @@ class TestSecrets:
         assert "***" in text
 
     def test_text_of_the_endpoint_does_not_reach_a_terminal_raw(self) -> None:
-        with serving(in_turn(error(400, "\x1b[2J\n" + "x" * 10_000))) as endpoint, called(endpoint) as chat:
-            with pytest.raises(CallError) as caught:
-                chat.complete(ASK, subject="a")
+        with (
+            serving(in_turn(error(400, "\x1b[2J\n" + "x" * 10_000))) as endpoint,
+            called(endpoint) as chat,
+            pytest.raises(CallError) as caught,
+        ):
+            chat.complete(ASK, subject="a")
         assert str(caught.value).isprintable()
         assert len(str(caught.value)) < 300
 

@@ -382,19 +382,23 @@ class _Job:
 
         counts = {"questions": 0, "answers": 0, "graded": 0, "correct": 0}
         try:
-            with progress_bar(self.verb) as progress, _in_words(), writing_questions(self.output) as write:
-                with closing(self._kept(step(self.rows(progress)))) as kept:
-                    for each in kept:
-                        write(each)
-                        counts["questions"] += 1
-                        counts["answers"] += len(each.answers or ())
-                        counts["graded"] += each.grade is not None
-                        counts["correct"] += each.grade == 1
+            with (
+                progress_bar(self.verb) as progress,
+                _in_words(),
+                writing_questions(self.output) as write,
+                closing(self._kept(step(self.rows(progress)))) as kept,
+            ):
+                for each in kept:
+                    write(each)
+                    counts["questions"] += 1
+                    counts["answers"] += len(each.answers or ())
+                    counts["graded"] += each.grade is not None
+                    counts["correct"] += each.grade == 1
         except EndpointError as error:
-            raise InputError(f"{error}{_what_is_kept(client)}") from None
+            raise InputError("\n".join([str(error), *_what_is_kept(client)])) from None
         except KeyboardInterrupt:
-            if client is not None:
-                complain(f"interrupted{_what_is_kept(client)}")
+            for line in _what_is_kept(client):
+                complain(line)
             raise
         self._complain()
         called = {} if client is None else dict(client.counts)
@@ -458,12 +462,12 @@ def _said_of_calls(counts: dict[str, int]) -> list[str]:
 _CALLS = ("calls", "cached", "retries", "failed", "prompt_tokens", "completion_tokens")
 
 
-def _what_is_kept(client: ChatClient | None) -> str:
+def _what_is_kept(client: ChatClient | None) -> list[str]:
     from calcore.files.paths import shown
 
     if client is None or client.cache is None:
-        return ""
-    return f"; {len(client.cache):,} replies are kept in {shown(client.cache.path)}: the same command goes on"
+        return []
+    return [f"{len(client.cache):,} replies are kept in {shown(client.cache.path)}; the same command goes on"]
 
 
 def _client(

@@ -63,7 +63,7 @@ def normal_form(text: str) -> str:
        digits. What is next to letters, or has leading zeros, more points or more slashes, is no number but a
        word: versions, dates, codes.
     3. Punctuation: signs inside and around words go, dashes become spaces; ``# % & * @ / +`` and symbols of
-       currency and mathematics stay, for they change what is said.
+       currency and mathematics stay, for they change what is said, and so do signs between two digits.
     4. Articles: ``the`` and ``an`` before another word, ``a`` at the beginning before another word. "Vitamin
        A" keeps its letter.
     5. Runs of white space become one space.
@@ -115,10 +115,11 @@ def _number(found: re.Match[str]) -> str | None:
 
 
 def _words(text: str) -> list[str]:
-    return "".join(map(_sign, text)).split()
+    return re.sub(r"(?<![0-9])[^\w\s]|[^\w\s](?![0-9])|-|[\x00-\x1f_]", _sign, text).split()
 
 
-def _sign(character: str) -> str:
+def _sign(found: re.Match[str]) -> str:
+    character = found[0]
     if character == "-":
         return " "
     category = unicodedata.category(character)

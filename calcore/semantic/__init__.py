@@ -8,9 +8,9 @@ the model's confidence that this answer is right, in one of two ways, and held a
 * `score_samples`: calibration errors with intervals and certificates, accuracy, gaps by margin.
   `compare_semantic`: two or more models on common questions.
 * `semantic_margins`, `gap_by_margin`: how hard the questions are.
-* From questions to these: `read_questions` and `writing_questions`, files; `sample_answers` asks a model through
-  a `ChatClient`; `cluster_answers` and `grade_answers` by a `Judge` (`Exact`, `Embeddings`, `Asked`);
-  `judge_agreement`. ``calcore semantic`` does it from the command line.
+* From questions to samples: `read_questions` and `writing_questions`, files; `sample_answers` asks a model
+  through a `ChatClient`; `cluster_answers` and `grade_answers` by a `Judge` (`Exact`, `Embeddings`, `Asked`);
+  `gather_samples`; `judge_agreement`. ``calcore semantic`` does it from the command line.
 * `expected_sem1`, `expected_sem2`, `asymptotic_gap`, `mode_law`: what theory says (THEORY 12).
 * `QuestionPopulation`: questions with known shares, for trying out and testing.
 
@@ -31,6 +31,7 @@ from calcore.semantic.expected import (
     mode_law,
 )
 from calcore.semantic.files import read_questions, writing_questions
+from calcore.semantic.gathering import GatheredSamples, agreement_of, gather_samples
 from calcore.semantic.judges import Asked, Embeddings, Exact, Judge, JudgeError, normal_form
 from calcore.semantic.judging import cluster_answers, grade_answers, plan_clusters, plan_grades
 from calcore.semantic.margins import (
@@ -62,6 +63,7 @@ __all__ = [
     "EstimatorScore",
     "Exact",
     "GapByMargin",
+    "GatheredSamples",
     "GradedRows",
     "Judge",
     "JudgeAgreement",
@@ -80,6 +82,7 @@ __all__ = [
     "SemanticSamples",
     "SemanticScores",
     "adjusted_rand",
+    "agreement_of",
     "asymptotic_bias",
     "asymptotic_gap",
     "cluster_answers",
@@ -87,6 +90,7 @@ __all__ = [
     "expected_sem1",
     "expected_sem2",
     "gap_by_margin",
+    "gather_samples",
     "grade_answers",
     "judge_agreement",
     "mode_law",

@@ -167,7 +167,11 @@ def writing_questions(path: str | os.PathLike[str]) -> Iterator[Callable[[Questi
         with replacing(name) as part, _writing_parquet(part) as write:
             yield write
         return
-    with replacing(name) as part, open(part, "x", encoding="utf-8", newline="\n") as file:
+    # Half of a surrogate pair, in a field of others, goes back as the escape that it came as.
+    with (
+        replacing(name) as part,
+        open(part, "x", encoding="utf-8", errors="backslashreplace", newline="\n") as file,
+    ):
 
         def write_line(question: Question) -> None:
             file.write(json.dumps(question.to_dict(), ensure_ascii=False, default=str) + "\n")
@@ -203,7 +207,7 @@ def _writing_parquet(part: str) -> Iterator[Callable[[Question], None]]:
                 row[_MEAN] = row.pop("verbalized")
             row["class_grades"] = list(question.class_grades.items()) or None
             others = {key: row.pop(key) for key in question.others if key in row}
-            row[_OTHERS] = json.dumps(others, ensure_ascii=False, default=str) if others else None
+            row[_OTHERS] = json.dumps(others, default=str) if others else None
             held.append(row)
             if len(held) == _ROWS:
                 writer.write_table(pa.Table.from_pylist(held, schema))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from enum import StrEnum
@@ -10,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calcore.cli.commands.options import Force, Json, Output
+from calcore.cli.commands.options import Force, Json, Output, Seed, Threads
 from calcore.cli.commands.root import app
-from calcore.cli.commands.shared import progress_bar, write_json, write_text
+from calcore.cli.commands.shared import progress_bar, text_width, write_json, write_text
 from calcore.cli.process import DONE, FAILED, complain, exit_codes
 
 if TYPE_CHECKING:
-    from calcore.semantic import ChatClient, Judge, Misfit, PlannedCalls, Question
+    from calcore.semantic import ChatClient, GatheredSamples, Judge, Misfit, PlannedCalls, Question
 
 semantic_app = typer.Typer(
     rich_markup_mode=None,
@@ -41,6 +42,16 @@ class Linkage(StrEnum):
     AVERAGE = "average"
     COMPLETE = "complete"
     SINGLE = "single"
+
+
+class Ties(StrEnum):
+    FIRST = "first"
+    RANDOM = "random"
+
+
+class Correctness(StrEnum):
+    MODE = "mode"
+    SPLIT = "split"
 
 
 class Classes(StrEnum):
@@ -308,6 +319,144 @@ def grade(
         )
 
 
+@semantic_app.command()
+@exit_codes
+def score(
+    file: File,
+    versus: Annotated[
+        str | None,
+        typer.Option(
+            "--versus",
+            metavar="FILE",
+            help="Compare with another model's answers to the same questions, or with what another judge "
+            "made of the same answers.",
+            show_default=False,
+        ),
+    ] = None,
+    bins: Annotated[int, typer.Option("--bins", help="Bins of equal width.", min=1)] = 10,
+    splits: Annotated[int, typer.Option("--splits", help="Random splits for Sem2.", min=1)] = 10,
+    ties: Annotated[
+        Ties, typer.Option("--ties", help="Which of equally frequent classes is chosen: the lowest number.")
+    ] = Ties.FIRST,
+    correctness: Annotated[
+        Correctness,
+        typer.Option(
+            "--correctness",
+            help="Grade of the most frequent class; or of the one that each split chose, for which all "
+            "classes have to be graded.",
+        ),
+    ] = Correctness.MODE,
+    missing: Annotated[
+        str,
+        typer.Option(
+            "--missing-verbalized",
+            metavar="NUMBER|drop",
+            help="What an answer without a stated confidence counts as in the mean.",
+        ),
+    ] = "1.0",
+    resamples: Annotated[int, typer.Option("--resamples", help="Bootstrap resamples of questions.")] = 2000,
+    delta: Annotated[
+        float, typer.Option("--delta", help="Probability that an interval misses, each for itself.")
+    ] = 0.05,
+    strict: Strict = False,
+    as_json: Json = False,
+    threads: Threads = None,
+    seed: Seed = 0,
+) -> int:
+    """Score how well confidence in free-form answers is calibrated.
+
+    Prints Sem1-, Sem2- and, where confidences were stated, Ver-ECE with intervals and certificates, and how
+    both differ by margin.
+    """
+    from calcore.files.paths import InputError, shown
+    from calcore.semantic import agreement_of, compare_semantic, score_samples
+
+    try:
+        kept: Any = "drop" if missing == "drop" else float(missing)
+    except ValueError:
+        raise InputError(f"--missing-verbalized must be a number or drop; got {shown(missing)}") from None
+    options: dict[str, Any] = {
+        "n_bins": bins,
+        "n_splits": splits,
+        "seed": seed,
+        "ties": ties.value,
+        "correctness": correctness.value,
+        "n_resamples": resamples,
+        "delta": delta,
+        "n_threads": threads,
+    }
+    names = [file] if versus is None else [file, versus]
+    given = [_gathered(name, strict=strict) for name in names]
+    for name, each in zip(names, given, strict=True):
+        if correctness is Correctness.SPLIT and each.samples.class_grades is None:
+            raise InputError(
+                f"{shown(name)}: --correctness split needs grades of all classes, which 'calcore semantic "
+                "grade --classes all' makes"
+            )
+    with _in_words():
+        found = [score_samples(each.samples, missing_verbalized=kept, **options) for each in given]
+        compared = agreed = None
+        if versus is not None:
+            models = dict(zip(_titles(file, versus), (each.samples for each in given), strict=True))
+            compared = compare_semantic(models, **options)
+            agreed = agreement_of(given[0], given[1])
+    if as_json:
+        payload = [
+            each.to_dict() | {"file": name} | _of_misfits(list(some.misfits))
+            for name, each, some in zip(names, found, given, strict=True)
+        ]
+        more: dict[str, Any] = {}
+        if compared is not None:
+            more["versus"] = payload[1]
+            more["comparison"] = compared.to_dict()
+            more["agreement"] = None if agreed is None else agreed.to_dict()
+        write_json(payload[0] | more)
+        return DONE
+    from calcore.report.semantic import agreement_text, semantic_comparison_text, semantic_text
+
+    width = text_width()
+    parts = [
+        semantic_text(each, data=shown(name), explained=name == names[-1], width=width)
+        for name, each in zip(names, found, strict=True)
+    ]
+    if compared is not None:
+        parts.append(semantic_comparison_text(compared, width=width))
+    if agreed is not None:
+        parts.append(agreement_text(agreed, width=width))
+    write_text("\n\n".join(parts))
+    return DONE
+
+
+def _gathered(file: str, *, strict: bool) -> GatheredSamples:
+    """What is to be scored of a file; what does not fit is named on standard error."""
+    from calcore.files.paths import InputError, expand, shown
+    from calcore.semantic import gather_samples, read_questions
+
+    path = expand([file])[0]
+    with progress_bar() as progress, _in_words():
+        try:
+            given = gather_samples(read_questions(path, progress=progress))
+        except ValueError as error:
+            raise InputError(f"{shown(path)}: {error}") from None
+    if given.misfits and strict:
+        raise InputError(f"{shown(path)}: {_listed(list(given.misfits))}")
+    if given.misfits:
+        complain(f"warning: {shown(path)}: {_listed(list(given.misfits))}\nThey are left out.")
+    return given
+
+
+def _titles(file: str, versus: str) -> tuple[str, str]:
+    """What to call two files: their names without what they have in common.
+
+    >>> _titles("out/a.jsonl", "out/b.jsonl"), _titles("a/q.jsonl", "b/q.jsonl")
+    (('a', 'b'), ('a/q.jsonl', 'b/q.jsonl'))
+    """
+    stems = [os.path.splitext(os.path.basename(path))[0] for path in (file, versus)]
+    if stems[0] != stems[1]:
+        return stems[0], stems[1]
+    return (file, versus) if file != versus else (file, f"{versus} again")
+
+
 class _Job:
     """Rows of a file through one step into another file, and what is said of it."""
 
@@ -429,7 +578,11 @@ class _Job:
             complain(f"warning: {_listed(self.misfits)}\nThey are left out.")
 
     def _misfits(self) -> dict[str, Any]:
-        return {"n_misfits": len(self.misfits), "misfits": [each.to_dict() for each in self.misfits]}
+        return _of_misfits(self.misfits)
+
+
+def _of_misfits(misfits: list[Misfit]) -> dict[str, Any]:
+    return {"n_misfits": len(misfits), "misfits": [each.to_dict() for each in misfits]}
 
 
 def _listed(misfits: list[Misfit]) -> str:
@@ -527,6 +680,19 @@ def _judge(
         return Embeddings(model, **options)
 
 
+_OPTIONS = {
+    "base_url": "--base-url",
+    "threshold(?= must)": "--threshold",
+    "n_resamples": "--resamples",
+    "delta(?= must)": "--delta",
+    "n_bins": "--bins",
+    "n_splits": "--splits",
+    "missing_verbalized": "--missing-verbalized",
+    "n_threads": "--threads",
+}
+"""What the library calls options."""
+
+
 @contextmanager
 def _in_words() -> Iterator[None]:
     """Faults of what was given, in words of the command."""
@@ -537,7 +703,9 @@ def _in_words() -> Iterator[None]:
     except InputError:
         raise
     except ValueError as error:
-        words = str(error).replace("base_url", "--base-url").replace("threshold must", "--threshold must")
+        words = str(error)
+        for name, option in _OPTIONS.items():
+            words = re.sub(rf"\b{name}\b", option, words)
         raise InputError(words) from None
 
 

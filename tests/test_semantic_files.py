@@ -261,7 +261,7 @@ FULL = [
     ),
     Question("b", assignments=(1, 1, 0), verbalized=0.7, grade=0),
     Question("c"),
-    Question("日本", answers=("x",), others={"when": "now"}),
+    Question("日本", answers=("x",), others={"when": "now", "half": "\ud800"}),
 ]
 
 
@@ -288,7 +288,7 @@ class TestWriting:
     def test_completely_or_not_at_all(self, suffix: str, tmp_path: Path) -> None:
         path = tmp_path / f"q{suffix}"
         path.write_bytes(b"mine")
-        with pytest.raises(KeyboardInterrupt), writing_questions(path) as write:
+        with pytest.raises(KeyboardInterrupt), writing_questions(path) as write:  # noqa: PT012
             write(Question("a"))
             raise KeyboardInterrupt
         assert path.read_bytes() == b"mine"
@@ -370,7 +370,7 @@ class TestGathering:
             ValueError, match="no question to score; the first: id 'a': assignments is missing"
         ):
             gather_samples([Question("a")])
-        with pytest.raises(ValueError, match="no question to score$"):
+        with pytest.raises(ValueError, match=r"no question to score$"):
             gather_samples([])
 
     def test_agreement_is_of_the_same_answers(self) -> None:

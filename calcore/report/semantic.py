@@ -25,8 +25,8 @@ _DIGITS = 4
 _HOW_TO_READ = (
     "How to read it: a confidence is held against the grade of the most frequent answer. Sem1 takes its "
     "share among all answers, which choosing the most frequent inflates; Sem2 its share among answers that "
-    "did not choose it. Excess above 0 is over-confidence. Intervals are approximate; a certified range holds "
-    "at every number of questions, if these are independent of each other."
+    "did not choose it. Excess above 0 is over-confidence. Intervals are approximate; a certified range "
+    "holds at every number of questions, if these are independent of each other."
 )
 
 

@@ -14,45 +14,124 @@ the model's confidence that this answer is right, in one of two ways, and held a
 * `expected_sem1`, `expected_sem2`, `asymptotic_gap`, `mode_law`: what theory says (THEORY 12).
 * `QuestionPopulation`: questions with known shares, for trying out and testing.
 
+Names are loaded on first use: asking a model does not wait for what scores it.
+
 Source: Wang et al. (2026), arXiv 2605.08432.
 """
 
 from __future__ import annotations
 
-from calcore.semantic.agreement import JudgeAgreement, adjusted_rand, judge_agreement, rand, same_mode
-from calcore.semantic.cache import Reply, ReplyCache
-from calcore.semantic.client import CallError, ChatClient, EndpointError
-from calcore.semantic.estimators import GradedRows, SemanticConfidences, semantic_confidence
-from calcore.semantic.expected import (
-    asymptotic_bias,
-    asymptotic_gap,
-    expected_sem1,
-    expected_sem2,
-    mode_law,
-)
-from calcore.semantic.files import read_questions, writing_questions
-from calcore.semantic.gathering import GatheredSamples, agreement_of, gather_samples
-from calcore.semantic.judges import Asked, Embeddings, Exact, Judge, JudgeError, normal_form
-from calcore.semantic.judging import cluster_answers, grade_answers, plan_clusters, plan_grades
-from calcore.semantic.margins import (
-    GapByMargin,
-    MarginBucket,
-    SemanticMargins,
-    gap_by_margin,
-    semantic_margins,
-)
-from calcore.semantic.records import Misfit, Question, question_of
-from calcore.semantic.sampler import PlannedCalls, plan_samples, sample_answers
-from calcore.semantic.samples import SemanticSamples
-from calcore.semantic.scoring import (
-    EstimatorScore,
-    LowMargin,
-    SemanticComparison,
-    SemanticScores,
-    compare_semantic,
-    score_samples,
-)
-from calcore.semantic.simulate import QuestionPopulation
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from calcore.semantic.agreement import JudgeAgreement as JudgeAgreement
+    from calcore.semantic.agreement import adjusted_rand as adjusted_rand
+    from calcore.semantic.agreement import judge_agreement as judge_agreement
+    from calcore.semantic.agreement import rand as rand
+    from calcore.semantic.agreement import same_mode as same_mode
+    from calcore.semantic.cache import Reply as Reply
+    from calcore.semantic.cache import ReplyCache as ReplyCache
+    from calcore.semantic.client import CallError as CallError
+    from calcore.semantic.client import ChatClient as ChatClient
+    from calcore.semantic.client import EndpointError as EndpointError
+    from calcore.semantic.estimators import GradedRows as GradedRows
+    from calcore.semantic.estimators import SemanticConfidences as SemanticConfidences
+    from calcore.semantic.estimators import semantic_confidence as semantic_confidence
+    from calcore.semantic.expected import asymptotic_bias as asymptotic_bias
+    from calcore.semantic.expected import asymptotic_gap as asymptotic_gap
+    from calcore.semantic.expected import expected_sem1 as expected_sem1
+    from calcore.semantic.expected import expected_sem2 as expected_sem2
+    from calcore.semantic.expected import mode_law as mode_law
+    from calcore.semantic.files import read_questions as read_questions
+    from calcore.semantic.files import writing_questions as writing_questions
+    from calcore.semantic.gathering import GatheredSamples as GatheredSamples
+    from calcore.semantic.gathering import agreement_of as agreement_of
+    from calcore.semantic.gathering import gather_samples as gather_samples
+    from calcore.semantic.judges import Asked as Asked
+    from calcore.semantic.judges import Embeddings as Embeddings
+    from calcore.semantic.judges import Exact as Exact
+    from calcore.semantic.judges import Judge as Judge
+    from calcore.semantic.judges import JudgeError as JudgeError
+    from calcore.semantic.judges import normal_form as normal_form
+    from calcore.semantic.judging import cluster_answers as cluster_answers
+    from calcore.semantic.judging import grade_answers as grade_answers
+    from calcore.semantic.judging import plan_clusters as plan_clusters
+    from calcore.semantic.judging import plan_grades as plan_grades
+    from calcore.semantic.margins import GapByMargin as GapByMargin
+    from calcore.semantic.margins import MarginBucket as MarginBucket
+    from calcore.semantic.margins import SemanticMargins as SemanticMargins
+    from calcore.semantic.margins import gap_by_margin as gap_by_margin
+    from calcore.semantic.margins import semantic_margins as semantic_margins
+    from calcore.semantic.records import Misfit as Misfit
+    from calcore.semantic.records import Question as Question
+    from calcore.semantic.records import question_of as question_of
+    from calcore.semantic.sampler import PlannedCalls as PlannedCalls
+    from calcore.semantic.sampler import plan_samples as plan_samples
+    from calcore.semantic.sampler import sample_answers as sample_answers
+    from calcore.semantic.samples import SemanticSamples as SemanticSamples
+    from calcore.semantic.scoring import EstimatorScore as EstimatorScore
+    from calcore.semantic.scoring import LowMargin as LowMargin
+    from calcore.semantic.scoring import SemanticComparison as SemanticComparison
+    from calcore.semantic.scoring import SemanticScores as SemanticScores
+    from calcore.semantic.scoring import compare_semantic as compare_semantic
+    from calcore.semantic.scoring import score_samples as score_samples
+    from calcore.semantic.simulate import QuestionPopulation as QuestionPopulation
+
+_HOME = {
+    "Asked": "judges",
+    "CallError": "client",
+    "ChatClient": "client",
+    "Embeddings": "judges",
+    "EndpointError": "client",
+    "EstimatorScore": "scoring",
+    "Exact": "judges",
+    "GapByMargin": "margins",
+    "GatheredSamples": "gathering",
+    "GradedRows": "estimators",
+    "Judge": "judges",
+    "JudgeAgreement": "agreement",
+    "JudgeError": "judges",
+    "LowMargin": "scoring",
+    "MarginBucket": "margins",
+    "Misfit": "records",
+    "PlannedCalls": "sampler",
+    "Question": "records",
+    "QuestionPopulation": "simulate",
+    "Reply": "cache",
+    "ReplyCache": "cache",
+    "SemanticComparison": "scoring",
+    "SemanticConfidences": "estimators",
+    "SemanticMargins": "margins",
+    "SemanticSamples": "samples",
+    "SemanticScores": "scoring",
+    "adjusted_rand": "agreement",
+    "agreement_of": "gathering",
+    "asymptotic_bias": "expected",
+    "asymptotic_gap": "expected",
+    "cluster_answers": "judging",
+    "compare_semantic": "scoring",
+    "expected_sem1": "expected",
+    "expected_sem2": "expected",
+    "gap_by_margin": "margins",
+    "gather_samples": "gathering",
+    "grade_answers": "judging",
+    "judge_agreement": "agreement",
+    "mode_law": "expected",
+    "normal_form": "judges",
+    "plan_clusters": "judging",
+    "plan_grades": "judging",
+    "plan_samples": "sampler",
+    "question_of": "records",
+    "rand": "agreement",
+    "read_questions": "files",
+    "same_mode": "agreement",
+    "sample_answers": "sampler",
+    "score_samples": "scoring",
+    "semantic_confidence": "estimators",
+    "semantic_margins": "margins",
+    "writing_questions": "files",
+}
 
 __all__ = [
     "Asked",
@@ -108,3 +187,15 @@ __all__ = [
     "semantic_margins",
     "writing_questions",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'calcore.semantic' has no attribute {name!r}")
+    value = getattr(import_module(f"calcore.semantic.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

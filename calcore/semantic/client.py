@@ -178,10 +178,6 @@ class ChatClient:
         )
         return reply
 
-    def is_cached(self, messages: Messages, *, subject: str, index: int = 0) -> bool:
-        """Whether the reply is in the cache."""
-        return self.cache is not None and self.key(messages, subject=subject, index=index) in self.cache
-
     def key(self, messages: Messages, *, subject: str, index: int) -> bytes:
         """Key of a call in the cache."""
         return key_of(

@@ -22,7 +22,7 @@ class PlannedCalls:
     Attributes
     ----------
     questions, calls, cached : int
-        Questions that fit; calls in all; those whose replies are in the cache.
+        Questions that fit; different calls in all; those whose replies are in the cache.
     prompt_tokens : int
         About how many tokens the calls would send that are not cached: see `tokens_of`.
     misfits : list of Misfit
@@ -34,6 +34,7 @@ class PlannedCalls:
     cached: int = 0
     prompt_tokens: int = 0
     misfits: list[Misfit] = field(default_factory=list)
+    _known: set[bytes] = field(default_factory=set)
 
     def questions_of(self, rows: Iterable[Question | Misfit]) -> Iterator[Question]:
         """The questions among these, counted; misfits are put aside."""
@@ -45,9 +46,13 @@ class PlannedCalls:
                 yield each
 
     def add(self, client: ChatClient, messages: Messages, *, subject: str, index: int = 0) -> None:
-        """Count one call."""
+        """Count one call, unless it is the same as one before: that will be in the cache."""
+        key = client.key(messages, subject=subject, index=index)
+        if key in self._known:
+            return
+        self._known.add(key)
         self.calls += 1
-        if client.is_cached(messages, subject=subject, index=index):
+        if client.cache is not None and key in client.cache:
             self.cached += 1
         else:
             self.prompt_tokens += tokens_of(messages)

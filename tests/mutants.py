@@ -74,6 +74,9 @@ FITTED = "tests/test_polynomials.py"
 TRUTHFUL = "calcore/truthful.py"
 TRUTHFUL_LOOPS = "calcore/kernels/truthful.py"
 TRUTHFUL_TESTS = "tests/test_truthful.py"
+SEMANTIC_CLIENT = "tests/test_semantic_client.py"
+SEMANTIC_JUDGES = "tests/test_semantic_judges.py"
+SEMANTIC_FILES = "tests/test_semantic_files.py"
 
 _A = "t * base + spread * t * t / 8.0 + nats / n)"
 _B = "0.25 * phi * surplus + nats / n"
@@ -1453,6 +1456,167 @@ MUTANTS += [
         "if abs(certificate.mean_score - mean) > slack:",
         "if abs(certificate.mean_score - mean) > 1.0:",
         f"{DIAGRAM_TESTS}::test_certificates_of_the_same_rows",
+    ),
+    Mutant(
+        "semantic: sample number not in the key",
+        "calcore/semantic/cache.py",
+        '        "index": index,\n',
+        '        "index": 0,\n',
+        SEMANTIC_CLIENT,
+    ),
+    Mutant(
+        "semantic: question not in the key",
+        "calcore/semantic/cache.py",
+        '        "subject": subject,\n',
+        '        "subject": "",\n',
+        SEMANTIC_CLIENT,
+    ),
+    Mutant(
+        "semantic: replies not kept",
+        "calcore/semantic/client.py",
+        "            self.cache.put(key, reply)",
+        "            pass",
+        SEMANTIC_CLIENT,
+    ),
+    Mutant(
+        "semantic: Retry-After ignored",
+        "calcore/semantic/client.py",
+        "time.sleep(max(pause, found.wait))",
+        "time.sleep(pause)",
+        f"{SEMANTIC_CLIENT}::TestRetries",
+    ),
+    Mutant(
+        "semantic: other threads do not wait",
+        "calcore/semantic/client.py",
+        "self._not_before = max(self._not_before, time.monotonic() + found.wait)",
+        "self._not_before = 0.0",
+        f"{SEMANTIC_CLIENT}::TestRetries",
+    ),
+    Mutant(
+        "semantic: incomplete replies end the run",
+        "calcore/semantic/client.py",
+        "LookupError, RecursionError)",
+        "RecursionError)",
+        f"{SEMANTIC_CLIENT}::TestRetries",
+    ),
+    Mutant(
+        "semantic: endless tries of an endpoint that is down",
+        "calcore/semantic/client.py",
+        "down = self._failures >= _FAILURES",
+        "down = False",
+        f"{SEMANTIC_CLIENT}::TestRetries",
+    ),
+    Mutant(
+        "semantic: key in messages",
+        "calcore/semantic/client.py",
+        '.replace(self._key, "***")',
+        "",
+        f"{SEMANTIC_CLIENT}::TestSecrets",
+    ),
+    Mutant(
+        "semantic: half a key in messages",
+        "calcore/semantic/client.py",
+        r'r"(?i)\b(sk|key|bearer|token)[-_ :=]+[\w*.+/=-]{6,}"',
+        'r"$^"',
+        f"{SEMANTIC_CLIENT}::TestSecrets",
+    ),
+    Mutant(
+        "semantic: items read without end",
+        "calcore/semantic/pool.py",
+        "or len(waiting) >= _AHEAD * n_threads",
+        "",
+        f"{SEMANTIC_CLIENT}::TestInOrder",
+    ),
+    Mutant(
+        "semantic: confidences are percentages",
+        "calcore/semantic/sampler.py",
+        "return answer, percent / 100",
+        "return answer, percent",
+        f"{SEMANTIC_CLIENT}::TestSampler",
+    ),
+    Mutant(
+        "semantic: answers a judge forgot are let through",
+        "calcore/semantic/judges/asked.py",
+        "    if missing:\n",
+        "    if len(missing) > n:\n",
+        f"{SEMANTIC_JUDGES}::TestAsked",
+    ),
+    Mutant(
+        "semantic: answers in two classes are let through",
+        "calcore/semantic/judges/asked.py",
+        "            if number[i - 1] >= 0:\n",
+        "            if number[i - 1] > n:\n",
+        f"{SEMANTIC_JUDGES}::TestAsked",
+    ),
+    Mutant(
+        "semantic: threshold is a distance",
+        "calcore/semantic/judges/embeddings.py",
+        "1.0 - self.threshold + 1e-9",
+        "self.threshold + 1e-9",
+        f"{SEMANTIC_JUDGES}::TestEmbeddings",
+    ),
+    Mutant(
+        "semantic: signs between digits dropped",
+        "calcore/semantic/judges/exact.py",
+        r'r"(?<![0-9])[^\w\s]|[^\w\s](?![0-9])|-|[\x00-\x1f_]"',
+        r'r"[^\w\s]|[\x00-\x1f_]"',
+        f"{SEMANTIC_JUDGES}::TestNormalForm",
+    ),
+    Mutant(
+        "semantic: adjusted Rand without chance",
+        "calcore/semantic/agreement.py",
+        "2 * (both * pairs - of_a * of_b) / most",
+        "2 * both * pairs / most",
+        f"{SEMANTIC_JUDGES}::TestAgreement",
+    ),
+    Mutant(
+        "semantic: a class is graded by its first text",
+        "calcore/semantic/judging.py",
+        "counts.most_common(1)[0][0]",
+        "next(iter(counts))",
+        f"{SEMANTIC_JUDGES}::TestSteps",
+    ),
+    Mutant(
+        "semantic: grades outlive their classes",
+        "calcore/semantic/judging.py",
+        "class_grades={}, grade=None)",
+        "class_grades={})",
+        f"{SEMANTIC_JUDGES}::TestSteps",
+    ),
+    Mutant(
+        "semantic: NOT_ATTEMPTED is missing",
+        "calcore/semantic/records.py",
+        '"NOT_ATTEMPTED": 0,',
+        '"NOT_ATTEMPTED": None,',
+        SEMANTIC_FILES,
+    ),
+    Mutant(
+        "semantic: the highest class wins ties",
+        "calcore/semantic/records.py",
+        "tuple(sorted(number for",
+        "tuple(sorted(-number for",
+        SEMANTIC_FILES,
+    ),
+    Mutant(
+        "semantic: an id twice is two questions",
+        "calcore/semantic/files.py",
+        "    if made.id in seen:\n",
+        "    if made.id is None:\n",
+        SEMANTIC_FILES,
+    ),
+    Mutant(
+        "semantic: agreement of other answers",
+        "calcore/semantic/gathering.py",
+        "a.answers[i] == b.answers[j]",
+        "b.answers[j] is not None",
+        SEMANTIC_FILES,
+    ),
+    Mutant(
+        "semantic: failed calls pass for done",
+        "calcore/cli/commands/semantic.py",
+        "return FAILED if any(",
+        "return DONE if any(",
+        "tests/test_cli_semantic.py::TestSample",
     ),
 ]
 

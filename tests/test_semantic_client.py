@@ -163,6 +163,11 @@ class TestRetries:
             assert chat.complete(ASK, subject="a").text == "four"
         assert endpoint.times[1] - endpoint.times[0] >= (0.9 if as_date else 0.5)
 
+    def test_retry_after_of_one_call_alone(self) -> None:
+        with serving(in_turn(error(500, retry_after="0.3"), "four")) as endpoint, called(endpoint) as chat:
+            assert chat.complete(ASK, subject="a").text == "four"
+        assert endpoint.times[1] - endpoint.times[0] >= 0.3
+
     def test_all_threads_wait(self) -> None:
         """The second thread begins while the first waits, and does not call before it may."""
         with serving(in_turn(error(429, retry_after="0.6"), "four")) as endpoint, called(endpoint) as chat:
@@ -239,6 +244,15 @@ class TestSecrets:
         for part in (SECRET, "sk-pr", "abcdefgh12345"):
             assert part not in text
         assert "***" in text
+
+    def test_no_key_of_another_form_in_messages(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "correct.horse.battery")
+        with (
+            serving(in_turn(error(400, "who is correct.horse.battery?"))) as endpoint,
+            called(endpoint) as chat,
+            pytest.raises(CallError, match=r"status 400: who is \*\*\*\?$"),
+        ):
+            chat.complete(ASK, subject="a")
 
     def test_text_of_the_endpoint_does_not_reach_a_terminal_raw(self) -> None:
         with (

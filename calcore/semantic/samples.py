@@ -348,10 +348,13 @@ def _answers(assignments: Any, names: tuple[str, ...]) -> tuple[Integers, Intege
                     f"got {type(entry).__name__} for question {names[q]!r:.60}"
                 )
             each[q] = len(entry)
+        values = list(chain.from_iterable(entries))
         try:
-            flat = np.asarray(list(chain.from_iterable(entries)))
+            flat = np.asarray(values)
         except (ValueError, OverflowError):
             flat = np.empty(1, object)
+        if {bool, np.bool_} & set(map(type, values)):  # NumPy would take them for numbers
+            _refuse_classes(entries, names)
     few = np.flatnonzero(each < _LEAST)
     if few.size:
         q = int(few[0])

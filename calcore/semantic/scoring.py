@@ -279,7 +279,9 @@ def score_samples(
     *What is estimated.* The calibration error of each confidence as it is computed, from N answers, R splits:
     not that of the true shares, from which both "sem1" and "sem2" are off by O(1 / sqrt(N)), THEORY 12.3.
     "sem2" has the smaller error where the model is over-confident and answers are close, not always: an
-    under-confident model looks better with inflated confidences (THEORY 12.4).
+    under-confident model looks better with inflated confidences, and for a model that is right as often as it
+    gives an answer, "sem2" is right on average but noisier (THEORY 12.2, 12.4). Low margins are those that
+    were observed; THEORY 12.5 says what this selects.
 
     *Intervals* are percentiles of a bootstrap of questions, for all confidences the same. Errors that are
     small beside their noise are missed too often, being estimated too high; a warning says where, as in

@@ -122,8 +122,6 @@ def _coverage(rounds: int) -> list[dict[str, Any]]:
                         "warned": warned[estimator] / rounds,
                     }
                 found.append(row)
-                print(
-                    f"{name:40} N={answers:<3} n={n:<5} held {row['sem1']['held']:.3f} {row['sem2']['held']:.3f}",
-                    flush=True,
-                )
+                shares = " ".join(f"{row[estimator]['held']:.3f}" for estimator in truth)
+                print(f"{name:40} N={answers:<3} n={n:<5} held {shares}", flush=True)
     return found

@@ -405,6 +405,18 @@ def test_scores_by_split() -> None:
     assert found.accuracy == whole.accuracy
 
 
+def test_splits_of_a_question_are_drawn_together() -> None:
+    """Four equal rows to a question: the error of a mean is that of 300 questions, not of 1200 rows."""
+    n = 300
+    right = [[i % 3 > 0] for i in range(n)]
+    samples = SemanticSamples.of([f"q{i}" for i in range(n)], [[0, 0]] * n, class_grades=right)
+    found = score_samples(samples, n_resamples=999, correctness="split", n_splits=4)
+    for estimator in ("sem1", "sem2"):
+        error = found.score(estimator).brier.standard_error
+        assert error is not None
+        assert abs(error / math.sqrt(2 / 9 / n) - 1) < 5 / math.sqrt(2 * 999)
+
+
 def test_certificates_assume_nothing() -> None:
     found = score_samples(drawn(300), n_resamples=99)
     for score in found.scores:
@@ -492,6 +504,24 @@ def test_difference_of_models_is_paired() -> None:
     assert math.isclose(difference.difference, brier[0].mean() - brier[1].mean(), abs_tol=1e-12)
     exact = (brier[0] - brier[1]).std() / math.sqrt(500)
     assert abs(difference.standard_error / exact - 1) < 5 / math.sqrt(2 * 999)
+
+
+def test_few_of_a_grade_in_any_model_decide_nothing() -> None:
+    ids, half = [f"q{i}" for i in range(100)], [0, 1] * 50
+    one = SemanticSamples.of(ids, [[0, 0, 0, 1]] * 100, grades=half)
+    for wrong, decides in ((9, False), (10, True)):
+        two = SemanticSamples.of(ids, [[0, 0, 0, 0]] * 100, grades=[0] * wrong + [1] * (100 - wrong))
+        found = compare_semantic({"a": one, "b": two}, estimators=["sem1"], n_resamples=199)
+        assert found.comparisons["sem1"].difference("a", "b", "brier").distinguishable == decides
+
+
+def test_ungraded_common_questions_are_counted() -> None:
+    ids = [f"q{i}" for i in range(40)]
+    one = SemanticSamples.of(ids, [[0, 0]] * 40, grades=[1, 0] * 20)
+    two = SemanticSamples.of(ids, [[0, 0]] * 40, grades=[None, *[1, 0] * 19, 1])
+    found = compare_semantic({"a": one, "b": two}, n_resamples=99)
+    assert found.n == 39
+    assert found.warnings == ("1 of 40 common questions are not graded in every model",)
 
 
 def test_comparison_refuses() -> None:

@@ -458,6 +458,15 @@ def test_few_of_a_grade_decide_nothing() -> None:
     assert any(each.distinguishable for each in score_samples(more, n_resamples=199).differences)
 
 
+def test_one_question() -> None:
+    found = score_samples(SemanticSamples.of(["a", "b"], [[0, 0, 1]] * 2, grades=[1, None]), n_resamples=99)
+    assert (found.n_graded, found.accuracy, found.score("sem1").ece.estimate) == (1, 1.0, 1 - 2 / 3)
+    few = SemanticSamples.of(list("abcd"), [[0, 0]] * 4, grades=[1, 0, 1, 1], logit=[None, 0.5, None, None])
+    assert score_samples(few, n_resamples=99).score("logit").n == 1
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert found.margins.buckets[3].gap is not None
+
+
 def test_nothing_graded() -> None:
     with pytest.raises(ValueError, match="at least one question that is graded; got none"):
         score_samples(SemanticSamples.of(["a"], [[0, 1]]))

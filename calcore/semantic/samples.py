@@ -364,6 +364,8 @@ def _answers(assignments: Any, names: tuple[str, ...]) -> tuple[Integers, Intege
         )
     if each.max() > semantic.MAX_ANSWERS:
         raise ValueError(f"assignments must hold at most 2^24 answers for each; got {each.max()}")
+    if flat.dtype == np.uint64 and flat.max() < 2**63:
+        flat = flat.astype(np.int64)
     if flat.ndim != 1 or flat.dtype.kind not in "iu" or flat.dtype == np.uint64:
         _refuse_classes(assignments, names)
     negative = np.flatnonzero(flat < 0)

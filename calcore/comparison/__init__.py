@@ -216,6 +216,7 @@ def compare_rows(
     draws = checked_resamples(n_resamples, delta)
     threads = _validate.threads(n_threads)
     wanted = checked_metrics(metrics)
+    assert not any(metric.function for metric in wanted), "functions see the labels of the first model only"
     generator = _validate.generator(rng)
     return _compared(rows, wanted, "uniform", draws, delta, groups, generator, threads, _seed_of(rng))
 

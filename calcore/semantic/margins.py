@@ -239,8 +239,11 @@ def gap_by_margin(
 
     Notes
     -----
-    The gap of one question may be negative: splits are random. Buckets are of margins as they were observed
-    in the same answers, which are larger than the true ones on average.
+    The gap of one question may be negative: splits are random.
+
+    Buckets are of margins as they were observed in the same answers, which are larger than the true ones on
+    average. Among questions that are chosen for a low one, "sem1" is not inflated any more, and "sem2" is too
+    low by as much (THEORY 12.5): read `sem1_excess` and `sem2_excess` of low buckets with this in mind.
 
     Examples
     --------

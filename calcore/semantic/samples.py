@@ -348,10 +348,13 @@ def _answers(assignments: Any, names: tuple[str, ...]) -> tuple[Integers, Intege
                     f"got {type(entry).__name__} for question {names[q]!r:.60}"
                 )
             each[q] = len(entry)
+        values = list(chain.from_iterable(entries))
         try:
-            flat = np.asarray(list(chain.from_iterable(entries)))
+            flat = np.asarray(values)
         except (ValueError, OverflowError):
             flat = np.empty(1, object)
+        if {bool, np.bool_} & set(map(type, values)):  # NumPy would take them for numbers
+            _refuse_classes(entries, names)
     few = np.flatnonzero(each < _LEAST)
     if few.size:
         q = int(few[0])
@@ -361,6 +364,8 @@ def _answers(assignments: Any, names: tuple[str, ...]) -> tuple[Integers, Intege
         )
     if each.max() > semantic.MAX_ANSWERS:
         raise ValueError(f"assignments must hold at most 2^24 answers for each; got {each.max()}")
+    if flat.dtype == np.uint64 and flat.max() < 2**63:
+        flat = flat.astype(np.int64)
     if flat.ndim != 1 or flat.dtype.kind not in "iu" or flat.dtype == np.uint64:
         _refuse_classes(assignments, names)
     negative = np.flatnonzero(flat < 0)

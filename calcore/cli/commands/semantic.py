@@ -1,0 +1,719 @@
+"""`calcore semantic`: answers of a language model, sampled, sorted by meaning, graded, and scored."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from calcore.cli.commands.options import Force, Json, Output, Seed, Threads
+from calcore.cli.commands.root import app
+from calcore.cli.commands.shared import progress_bar, text_width, write_json, write_text
+from calcore.cli.process import DONE, FAILED, complain, exit_codes
+
+if TYPE_CHECKING:
+    from calcore.semantic import ChatClient, GatheredSamples, Judge, Misfit, PlannedCalls, Question
+
+semantic_app = typer.Typer(
+    rich_markup_mode=None,
+    help="Answers of a language model: sample, cluster by meaning, grade, score.",
+    epilog="Each step reads and writes files of questions, JSON lines or Parquet, and runs alone. Keys for "
+    "endpoints come from the environment variable OPENAI_API_KEY.",
+    no_args_is_help=True,
+)
+app.add_typer(semantic_app, name="semantic")
+
+_SHOWN = 5
+"""Questions that did not fit that are named on standard error; --json has all."""
+
+
+class Kind(StrEnum):
+    EXACT = "exact"
+    EMBEDDINGS = "embeddings"
+    LLM = "llm"
+
+
+class Linkage(StrEnum):
+    AVERAGE = "average"
+    COMPLETE = "complete"
+    SINGLE = "single"
+
+
+class Ties(StrEnum):
+    FIRST = "first"
+    RANDOM = "random"
+
+
+class Correctness(StrEnum):
+    MODE = "mode"
+    SPLIT = "split"
+
+
+class Classes(StrEnum):
+    MODE = "mode"
+    ALL = "all"
+
+
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE", help="Questions, one a row: .jsonl, .ndjson, .parquet, .pq.", show_default=False
+    ),
+]
+JudgeKind = Annotated[
+    Kind,
+    typer.Option(
+        "--judge",
+        help="exact: equal after normalisation; embeddings: close by a sentence-transformers model; llm: a "
+        "language model is asked.",
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="For llm, its name at the endpoint; for embeddings, name or directory of the model.",
+        show_default=False,
+    ),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url",
+        metavar="URL",
+        help="OpenAI-compatible endpoint; default: $OPENAI_BASE_URL, or OpenAI's.",
+        show_default=False,
+    ),
+]
+MaxTokens = Annotated[
+    int | None, typer.Option("--max-tokens", help="Longest reply.", min=1, show_default=False)
+]
+Concurrency = Annotated[int, typer.Option("--concurrency", help="Calls under way at a time.", min=1, max=256)]
+Timeout = Annotated[
+    float, typer.Option("--timeout", help="Seconds of silence after which a try has failed.", min=0.1)
+]
+Retries = Annotated[
+    int, typer.Option("--retries", help="Further tries of a call that failed by chance.", min=0, max=20)
+]
+Cache = Annotated[
+    str | None,
+    typer.Option(
+        "--cache",
+        metavar="FILE",
+        help="Where replies are kept as they arrive. Default: the output with .cache behind it.",
+        show_default=False,
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say how many calls and tokens it would take, and call nothing.")
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Refuse a file with rows that do not fit; without it they are left out, counted and named.",
+    ),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        "--threshold",
+        help="For embeddings: cosine similarity from which on answers are the same, default 0.8.",
+        show_default=False,
+    ),
+]
+Linked = Annotated[
+    Linkage | None,
+    typer.Option(
+        "--linkage",
+        help="For embeddings: similarity of two classes, default average.",
+        show_default=False,
+    ),
+]
+Repairs = Annotated[
+    int,
+    typer.Option("--repairs", help="For llm: replies that are sent back, for each question.", min=0, max=10),
+]
+
+
+@semantic_app.command()
+@exit_codes
+def sample(
+    file: File,
+    output: Output,
+    model: Annotated[str, typer.Option("--model", help="Its name at the endpoint.", show_default=False)],
+    n_samples: Annotated[int, typer.Option("--samples", "-n", help="Answers to each question.", min=1)] = 10,
+    base_url: BaseUrl = None,
+    temperature: Annotated[float, typer.Option("--temperature", help="Of sampling.", min=0.0)] = 1.0,
+    top_p: Annotated[
+        float | None, typer.Option("--top-p", help="Of sampling.", min=0.0, max=1.0, show_default=False)
+    ] = None,
+    max_tokens: MaxTokens = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            help="Send a seed of its own with each call, made from this; endpoints may ignore it.",
+            min=0,
+            show_default=False,
+        ),
+    ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--prompt",
+            metavar="FILE",
+            help="Text of the instruction before each question, in place of the one that ships.",
+            show_default=False,
+        ),
+    ] = None,
+    confidence: Annotated[
+        bool, typer.Option("--confidence", help="Ask for a confidence with each answer, as JSON.")
+    ] = False,
+    concurrency: Concurrency = 8,
+    timeout: Timeout = 60.0,
+    retries: Retries = 6,
+    cache: Cache = None,
+    dry_run: DryRun = False,
+    strict: Strict = False,
+    as_json: Json = False,
+    force: Force = False,
+) -> int:
+    """Ask a language model every question several times.
+
+    Each answer is a call, and is kept as it arrives: the same command goes on where it was interrupted. A
+    question with a failed call is left out and named, and the exit code is 1; with --force the same command
+    tries these again.
+    """
+    from calcore.semantic import plan_samples, sample_answers
+
+    with ExitStack() as stack:
+        client = _client(
+            stack,
+            output,
+            model,
+            base_url,
+            cache,
+            dry_run,
+            temperature=temperature,
+            top_p=top_p,
+            max_tokens=max_tokens,
+            seed=seed,
+            timeout=timeout,
+            max_retries=retries,
+        )
+        options: dict[str, Any] = {"n_samples": n_samples, "with_confidence": confidence}
+        options["system"] = None if prompt is None else _text_of(prompt)
+        job = _Job("sampling", file, output, force=force, strict=strict, as_json=as_json)
+        if dry_run:
+            return job.plan(lambda rows: plan_samples(rows, client, **options), client, max_tokens)
+        return job.run(lambda rows: sample_answers(rows, client, n_threads=concurrency, **options), client)
+
+
+@semantic_app.command()
+@exit_codes
+def cluster(
+    file: File,
+    output: Output,
+    judge: JudgeKind = Kind.EXACT,
+    model: Model = None,
+    threshold: Threshold = None,
+    linkage: Linked = None,
+    base_url: BaseUrl = None,
+    max_tokens: MaxTokens = None,
+    repairs: Repairs = 2,
+    concurrency: Concurrency = 8,
+    timeout: Timeout = 60.0,
+    retries: Retries = 6,
+    cache: Cache = None,
+    dry_run: DryRun = False,
+    strict: Strict = False,
+    as_json: Json = False,
+    force: Force = False,
+) -> int:
+    """Sort the answers to each question into classes of one meaning.
+
+    Classes that a file has already are replaced, and their grades dropped.
+    """
+    from calcore.semantic import Asked, cluster_answers, plan_clusters
+
+    with ExitStack() as stack:
+        client = None
+        if judge is Kind.LLM:
+            client = _client(
+                stack,
+                output,
+                model,
+                base_url,
+                cache,
+                dry_run,
+                temperature=0.0,
+                max_tokens=max_tokens,
+                timeout=timeout,
+                max_retries=retries,
+            )
+        job = _Job("sorting", file, output, force=force, strict=strict, as_json=as_json)
+        by = _judge(judge, client, model, threshold, linkage, repairs, dry_run=dry_run)
+        if isinstance(by, Asked) and dry_run:
+            return job.plan(lambda rows: plan_clusters(rows, by), by.client, max_tokens)
+        threads = concurrency if judge is Kind.LLM else 1
+        return job.run(lambda rows: cluster_answers(rows, by, n_threads=threads), client, by)
+
+
+@semantic_app.command()
+@exit_codes
+def grade(
+    file: File,
+    output: Output,
+    judge: JudgeKind = Kind.EXACT,
+    classes: Annotated[
+        Classes, typer.Option("--classes", help="Grade the most frequent class alone, or all of them.")
+    ] = Classes.MODE,
+    model: Model = None,
+    threshold: Threshold = None,
+    base_url: BaseUrl = None,
+    max_tokens: MaxTokens = None,
+    repairs: Repairs = 2,
+    concurrency: Concurrency = 8,
+    timeout: Timeout = 60.0,
+    retries: Retries = 6,
+    cache: Cache = None,
+    dry_run: DryRun = False,
+    strict: Strict = False,
+    as_json: Json = False,
+    force: Force = False,
+) -> int:
+    """Grade classes of answers by the reference answer of each question (gold_answer).
+
+    Where a judge cannot say, the grade is missing and counted. Grades that a file has already are replaced.
+    """
+    from calcore.semantic import Asked, grade_answers, plan_grades
+
+    with ExitStack() as stack:
+        client = None
+        if judge is Kind.LLM:
+            client = _client(
+                stack,
+                output,
+                model,
+                base_url,
+                cache,
+                dry_run,
+                temperature=0.0,
+                max_tokens=max_tokens,
+                timeout=timeout,
+                max_retries=retries,
+            )
+        job = _Job("grading", file, output, force=force, strict=strict, as_json=as_json)
+        by = _judge(judge, client, model, threshold, None, repairs, dry_run=dry_run)
+        if isinstance(by, Asked) and dry_run:
+            return job.plan(lambda rows: plan_grades(rows, by, classes=classes.value), by.client, max_tokens)
+        threads = concurrency if judge is Kind.LLM else 1
+        return job.run(
+            lambda rows: grade_answers(rows, by, classes=classes.value, n_threads=threads), client, by
+        )
+
+
+@semantic_app.command()
+@exit_codes
+def score(
+    file: File,
+    versus: Annotated[
+        str | None,
+        typer.Option(
+            "--versus",
+            metavar="FILE",
+            help="Compare with another model's answers to the same questions, or with what another judge "
+            "made of the same answers.",
+            show_default=False,
+        ),
+    ] = None,
+    bins: Annotated[int, typer.Option("--bins", help="Bins of equal width.", min=1)] = 10,
+    splits: Annotated[int, typer.Option("--splits", help="Random splits for Sem2.", min=1)] = 10,
+    ties: Annotated[
+        Ties, typer.Option("--ties", help="Which of equally frequent classes is chosen: the lowest number.")
+    ] = Ties.FIRST,
+    correctness: Annotated[
+        Correctness,
+        typer.Option(
+            "--correctness",
+            help="Grade of the most frequent class; or of the one that each split chose, for which all "
+            "classes have to be graded.",
+        ),
+    ] = Correctness.MODE,
+    missing: Annotated[
+        str,
+        typer.Option(
+            "--missing-verbalized",
+            metavar="NUMBER|drop",
+            help="What an answer without a stated confidence counts as in the mean.",
+        ),
+    ] = "1.0",
+    resamples: Annotated[int, typer.Option("--resamples", help="Bootstrap resamples of questions.")] = 2000,
+    delta: Annotated[
+        float, typer.Option("--delta", help="Probability that an interval misses, each for itself.")
+    ] = 0.05,
+    strict: Strict = False,
+    as_json: Json = False,
+    threads: Threads = None,
+    seed: Seed = 0,
+) -> int:
+    """Score how well confidence in free-form answers is calibrated.
+
+    Prints Sem1-, Sem2- and, where confidences were stated, Ver-ECE with intervals and certificates, and how
+    both differ by margin.
+    """
+    from calcore.files.paths import InputError, shown
+    from calcore.semantic import agreement_of, compare_semantic, score_samples
+
+    try:
+        kept: Any = "drop" if missing == "drop" else float(missing)
+    except ValueError:
+        raise InputError(f"--missing-verbalized must be a number or drop; got {shown(missing)}") from None
+    options: dict[str, Any] = {
+        "n_bins": bins,
+        "n_splits": splits,
+        "seed": seed,
+        "ties": ties.value,
+        "correctness": correctness.value,
+        "n_resamples": resamples,
+        "delta": delta,
+        "n_threads": threads,
+    }
+    names = [file] if versus is None else [file, versus]
+    given = [_gathered(name, strict=strict) for name in names]
+    for name, each in zip(names, given, strict=True):
+        if correctness is Correctness.SPLIT and each.samples.class_grades is None:
+            raise InputError(
+                f"{shown(name)}: --correctness split needs grades of all classes, which 'calcore semantic "
+                "grade --classes all' makes"
+            )
+    with _in_words():
+        found = [score_samples(each.samples, missing_verbalized=kept, **options) for each in given]
+        compared = agreed = None
+        if versus is not None:
+            models = dict(zip(_titles(file, versus), (each.samples for each in given), strict=True))
+            compared = compare_semantic(models, **options)
+            agreed = agreement_of(given[0], given[1])
+    if as_json:
+        payload = [
+            each.to_dict() | {"file": name} | _of_misfits(list(some.misfits))
+            for name, each, some in zip(names, found, given, strict=True)
+        ]
+        more: dict[str, Any] = {}
+        if compared is not None:
+            more["versus"] = payload[1]
+            more["comparison"] = compared.to_dict()
+            more["agreement"] = None if agreed is None else agreed.to_dict()
+        write_json(payload[0] | more)
+        return DONE
+    from calcore.report.semantic import agreement_text, semantic_comparison_text, semantic_text
+
+    width = text_width()
+    parts = [
+        semantic_text(each, data=shown(name), explained=name == names[-1], width=width)
+        for name, each in zip(names, found, strict=True)
+    ]
+    if compared is not None:
+        parts.append(semantic_comparison_text(compared, width=width))
+    if agreed is not None:
+        parts.append(agreement_text(agreed, width=width))
+    write_text("\n\n".join(parts))
+    return DONE
+
+
+def _gathered(file: str, *, strict: bool) -> GatheredSamples:
+    """What is to be scored of a file; what does not fit is named on standard error."""
+    from calcore.files.paths import InputError, expand, shown
+    from calcore.semantic import gather_samples, read_questions
+
+    path = expand([file])[0]
+    with progress_bar() as progress, _in_words():
+        try:
+            given = gather_samples(read_questions(path, progress=progress))
+        except ValueError as error:
+            raise InputError(f"{shown(path)}: {error}") from None
+    if given.misfits and strict:
+        raise InputError(f"{shown(path)}: {_listed(list(given.misfits))}")
+    if given.misfits:
+        complain(f"warning: {shown(path)}: {_listed(list(given.misfits))}\nThey are left out.")
+    return given
+
+
+def _titles(file: str, versus: str) -> tuple[str, str]:
+    """What to call two files: their names without what they have in common.
+
+    >>> _titles("out/a.jsonl", "out/b.jsonl"), _titles("a/q.jsonl", "b/q.jsonl")
+    (('a', 'b'), ('a/q.jsonl', 'b/q.jsonl'))
+    """
+    stems = [os.path.splitext(os.path.basename(path))[0] for path in (file, versus)]
+    if stems[0] != stems[1]:
+        return stems[0], stems[1]
+    return (file, versus) if file != versus else (file, f"{versus} again")
+
+
+class _Job:
+    """Rows of a file through one step into another file, and what is said of it."""
+
+    def __init__(
+        self, verb: str, file: str, output: str, *, force: bool, strict: bool, as_json: bool
+    ) -> None:
+        from calcore.files.paths import expand, spare
+        from calcore.semantic.files import is_parquet
+
+        self.verb, self.file, self.output, self.as_json = verb, expand([file])[0], output, as_json
+        with _in_words():
+            for path in (self.file, output):
+                is_parquet(path)
+        spare(output, inputs=[self.file], force=force)
+        self.misfits: list[Misfit] = []
+        if strict:
+            self.refuse()
+
+    def rows(self, progress: Any = None) -> Iterator[Question | Misfit]:
+        """Rows of the file; whatever is wrong with it is the user's fault."""
+        from calcore.semantic import read_questions
+
+        with _in_words():
+            yield from read_questions(self.file, progress=progress)
+
+    def refuse(self) -> None:
+        """End here if a row does not fit."""
+        from calcore.files.paths import InputError, shown
+        from calcore.semantic import Misfit
+
+        found = [row for row in self.rows() if isinstance(row, Misfit)]
+        if found:
+            raise InputError(f"{shown(self.file)}: {_listed(found)}")
+
+    def plan(
+        self,
+        step: Callable[[Iterable[Question | Misfit]], PlannedCalls],
+        client: ChatClient,
+        max_tokens: int | None,
+    ) -> int:
+        """Say what a step would cost."""
+        planned = step(self.rows())
+        self.misfits = planned.misfits
+        self._complain()
+        left = planned.calls - planned.cached
+        if self.as_json:
+            payload: dict[str, Any] = planned.to_dict() | {"calls_left": left, "model": client.model}
+            payload["completion_tokens_at_most"] = None if max_tokens is None else left * max_tokens
+            write_json(payload | self._misfits())
+        else:
+            replies = (
+                f"replies of at most {left * max_tokens:,} tokens"
+                if max_tokens is not None
+                else "replies of any length (--max-tokens bounds them)"
+            )
+            write_text(
+                f"{planned.questions:,} questions: {planned.calls:,} calls, of which {planned.cached:,} are "
+                f"in the cache and {left:,} would be made,\nwith about {planned.prompt_tokens:,} tokens (one "
+                f"for four bytes of text) and {replies}."
+            )
+        return DONE
+
+    def run(
+        self,
+        step: Callable[[Iterator[Question | Misfit]], Iterator[Question | Misfit]],
+        client: ChatClient | None,
+        judge: Judge | None = None,
+    ) -> int:
+        """Write what a step makes of the rows, and say how much there is."""
+        from calcore.files.paths import InputError, shown
+        from calcore.semantic import EndpointError, writing_questions
+
+        counts = {"questions": 0, "answers": 0, "graded": 0, "correct": 0}
+        try:
+            with (
+                progress_bar(self.verb) as progress,
+                _in_words(),
+                writing_questions(self.output) as write,
+                closing(self._kept(step(self.rows(progress)))) as kept,
+            ):
+                for each in kept:
+                    write(each)
+                    counts["questions"] += 1
+                    counts["answers"] += len(each.answers or ())
+                    counts["graded"] += each.grade is not None
+                    counts["correct"] += each.grade == 1
+        except EndpointError as error:
+            raise InputError("\n".join([str(error), *_what_is_kept(client)])) from None
+        except KeyboardInterrupt:
+            for line in _what_is_kept(client):
+                complain(line)
+            raise
+        self._complain()
+        called = {} if client is None else dict(client.counts)
+        called |= dict(getattr(judge, "counts", {}))
+        if self.as_json:
+            write_json({"output": self.output, **counts, "counts": called, **self._misfits()})
+        else:
+            lines = [
+                f"{shown(self.output)}: {counts['questions']:,} questions, {counts['answers']:,} answers"
+            ]
+            if self.verb == "grading":
+                lines[0] += f"; {counts['graded']:,} modes graded, {counts['correct']:,} of them correct"
+            write_text("\n".join(lines + _said_of_calls(called)))
+        return FAILED if any(each.stage != "file" for each in self.misfits) else DONE
+
+    def _kept(self, rows: Iterator[Question | Misfit]) -> Generator[Question, None, None]:
+        """Questions; what did not fit is put aside."""
+        from calcore.semantic import Misfit
+
+        for each in rows:
+            if isinstance(each, Misfit):
+                self.misfits.append(each)
+            else:
+                yield each
+
+    def _complain(self) -> None:
+        if self.misfits:
+            complain(f"warning: {_listed(self.misfits)}\nThey are left out.")
+
+    def _misfits(self) -> dict[str, Any]:
+        return _of_misfits(self.misfits)
+
+
+def _of_misfits(misfits: list[Misfit]) -> dict[str, Any]:
+    return {"n_misfits": len(misfits), "misfits": [each.to_dict() for each in misfits]}
+
+
+def _listed(misfits: list[Misfit]) -> str:
+    n = len(misfits)
+    lines = [f"{n:,} {'question does' if n == 1 else 'questions do'} not fit:"]
+    lines += [f"  {each}" for each in misfits[:_SHOWN]]
+    return "\n".join(lines + ([f"  and {n - _SHOWN:,} more (--json names all)"] if n > _SHOWN else []))
+
+
+def _said_of_calls(counts: dict[str, int]) -> list[str]:
+    """What calls and repairs there were, as lines."""
+    lines = []
+    if "calls" in counts or "cached" in counts:
+        n = {name: f"{counts.get(name, 0):,}" for name in _CALLS}
+        lines.append(
+            f"{n['calls']} calls and {n['cached']} replies from the cache, {n['retries']} retries, "
+            f"{n['failed']} failed; {n['prompt_tokens']} tokens sent, {n['completion_tokens']} received"
+        )
+    if counts.get("cut_off"):
+        lines.append(f"Warning: {counts['cut_off']:,} replies were cut off at --max-tokens")
+    if any(counts.get(name) for name in ("repairs", "unfenced", "unusable")):
+        n = {name: f"{counts.get(name, 0):,}" for name in ("repairs", "unfenced", "unusable")}
+        lines.append(
+            f"Replies of the judge: {n['repairs']} sent back, {n['unfenced']} taken out of a code fence, "
+            f"{n['unusable']} unusable to the last"
+        )
+    return lines
+
+
+_CALLS = ("calls", "cached", "retries", "failed", "prompt_tokens", "completion_tokens")
+
+
+def _what_is_kept(client: ChatClient | None) -> list[str]:
+    from calcore.files.paths import shown
+
+    if client is None or client.cache is None:
+        return []
+    return [f"{len(client.cache):,} replies are kept in {shown(client.cache.path)}; the same command goes on"]
+
+
+def _client(
+    stack: ExitStack,
+    output: str,
+    model: str | None,
+    base_url: str | None,
+    cache: str | None,
+    dry_run: bool,
+    **options: Any,
+) -> ChatClient:
+    """A client with a cache, ready for calls; for a dry run without, and a cache only if it is there."""
+    from calcore.files.paths import InputError
+    from calcore.semantic import ChatClient, ReplyCache
+
+    if model is None:
+        raise InputError("--model is missing: the name of the model at the endpoint")
+    path = f"{output}.cache" if cache is None else cache
+    with _in_words():
+        client = ChatClient(model, base_url=base_url, **options)
+        if not dry_run:
+            stack.enter_context(client.open())
+        if not dry_run or os.path.exists(path):
+            client.cache = stack.enter_context(ReplyCache(path))
+    return client
+
+
+def _judge(
+    kind: Kind,
+    client: ChatClient | None,
+    model: str | None,
+    threshold: float | None,
+    linkage: Linkage | None,
+    repairs: int,
+    *,
+    dry_run: bool,
+) -> Judge:
+    from calcore.files.paths import InputError
+    from calcore.semantic import Asked, Embeddings, Exact
+
+    if kind is not Kind.EMBEDDINGS and (threshold is not None or linkage is not None):
+        raise InputError("--threshold and --linkage are for --judge embeddings: leave them out")
+    if client is not None:
+        return Asked(client, max_repairs=repairs)
+    if dry_run:
+        raise InputError(f"--dry-run is for --judge llm: {kind.value} makes no calls")
+    if kind is Kind.EXACT:
+        if model is not None:
+            raise InputError("--model is for --judge embeddings and llm: exact needs none")
+        return Exact()
+    if model is None:
+        raise InputError("--model is missing: name or directory of a sentence-transformers model")
+    options: dict[str, Any] = {} if threshold is None else {"threshold": threshold}
+    if linkage is not None:
+        options["linkage"] = linkage.value
+    with _in_words():
+        return Embeddings(model, **options)
+
+
+_OPTIONS = {
+    "base_url": "--base-url",
+    "threshold(?= must)": "--threshold",
+    "n_resamples": "--resamples",
+    "delta(?= must)": "--delta",
+    "n_bins": "--bins",
+    "n_splits": "--splits",
+    "missing_verbalized": "--missing-verbalized",
+    "n_threads": "--threads",
+}
+"""What the library calls options."""
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Faults of what was given, in words of the command."""
+    from calcore.files.paths import InputError
+
+    try:
+        yield
+    except InputError:
+        raise
+    except ValueError as error:
+        words = str(error)
+        for name, option in _OPTIONS.items():
+            words = re.sub(rf"\b{name}\b", option, words)
+        raise InputError(words) from None
+
+
+def _text_of(path: str) -> str:
+    from calcore.files.paths import InputError, reason, shown
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--prompt {shown(path)}: {reason(error)}") from error

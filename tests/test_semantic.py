@@ -34,6 +34,7 @@ from calcore.semantic import (
     semantic_confidence,
     semantic_margins,
 )
+from calcore.semantic.scoring import _verbalized_means
 
 Floats = NDArray[np.float64]
 
@@ -675,3 +676,18 @@ def test_ids_of_any_text() -> None:
     ids = ["", "ä", "\ud800", "a\nb", "💡" * 1000]
     found = semantic_confidence(SemanticSamples.of(ids, [[0, 1, 0]] * 5), estimator="sem2")
     assert len(found) == 5
+
+
+@pytest.mark.parametrize("missing", [1.0, "drop"])
+def test_means_of_stated_decimals_are_decimals(missing: Any) -> None:
+    """Ten times 0.3 is 0.3, and in the bin that begins there; a sum of doubles lies below it."""
+    for stated in (0.1, 0.3, 0.6, 0.7, 0.8):
+        for n in range(2, 60):
+            told = SemanticSamples.of(["a"], [[0] * n], grades=[1], verbalized=np.full((1, n), stated))
+            means, _ = _verbalized_means(told, missing)
+            assert means is not None
+            assert means.tolist() == [stated]
+    told = SemanticSamples.of(["a"], [[0] * 3], grades=[1], verbalized=[[0.7, 0.8, 0.9]])
+    means, _ = _verbalized_means(told, missing)
+    assert means is not None
+    assert means.tolist() == [0.8]

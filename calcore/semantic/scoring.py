@@ -598,6 +598,10 @@ def _columns(
     return columns, int(absent[graded].sum())
 
 
+_STATED_DIGITS = 12
+"""Decimals that means of stated confidences keep: those are decimals, and ten of 0.3 have the mean 0.3."""
+
+
 def _verbalized_means(samples: SemanticSamples, missing: Missing) -> tuple[Floats | None, Integers]:
     """Mean stated confidence of each question, NaN where there is none, and how many are missing."""
     none = np.zeros(len(samples), np.int64)
@@ -613,7 +617,7 @@ def _verbalized_means(samples: SemanticSamples, missing: Missing) -> tuple[Float
     sums = np.add.reduceat(filled, samples.offsets[:-1])
     counts = samples.sizes - absent if missing == "drop" else samples.sizes
     with np.errstate(invalid="ignore"):
-        return sums / counts, absent
+        return np.round(sums / counts, _STATED_DIGITS), absent
 
 
 def _compared(columns: Mapping[str, _Column], options: Mapping[str, Any]) -> ModelComparison:

@@ -33,15 +33,18 @@ __all__ = [
     "bars_of",
     "binned_error",
     "binned_title",
+    "error_over",
     "gaps",
     "limits",
     "panels",
+    "panels_size",
     "picture",
     "reliability",
     "residuals",
     "selective_risk",
     "shortened",
     "thinned",
+    "whole_picture",
 ]
 
 MOST_POINTS = 300
@@ -390,6 +393,27 @@ def gaps(ax: Any, margin: Floats, gap: Floats, error: Floats, *, title: str) -> 
         _title(canvas, title)
     _labels(canvas, "Margin of the most frequent answer", "Sem1 less Sem2")
     _widen(canvas, "x", 0.0, 1.0)
+    return canvas
+
+
+def error_over(
+    ax: Any, x: Floats, error: Floats, band: Floats, *, label: str, title: str, about: str
+) -> Axes:
+    """An error over numbers of something, with intervals; again on the same axes for another."""
+    canvas = _axes(ax, 5.6, 4.0)
+    style, number = _next_style(canvas)
+    color = style["color"]
+    canvas.vlines(x, band[:, 0], band[:, 1], color=color, alpha=0.35, linewidth=3.2 - number, zorder=1)
+    (line,) = canvas.plot(
+        x, error, **(style | {"marker": style["marker"] or "o", "markevery": None}), linewidth=1.7, zorder=3
+    )
+    _name(line, label)
+    if number == 0:
+        _title(canvas, title)
+    _labels(canvas, about, "Expected calibration error")
+    _widen(canvas, "x", 0.0, 1.04 * float(x.max()))
+    _whole_ticks(canvas)
+    _heighten(canvas, max(1.04 * float(band[:, 1].max()), 1.04 * float(canvas.dataLim.y1)), number)
     return canvas
 
 

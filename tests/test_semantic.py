@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import pickle
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -33,6 +34,7 @@ from calcore.semantic import (
     score_samples,
     semantic_confidence,
     semantic_margins,
+    sweep_answers,
 )
 from calcore.semantic.scoring import _verbalized_means
 
@@ -691,3 +693,48 @@ def test_means_of_stated_decimals_are_decimals(missing: Any) -> None:
     means, _ = _verbalized_means(told, missing)
     assert means is not None
     assert means.tolist() == [0.8]
+
+
+class TestSweep:
+    def test_is_that_of_truncated_samples(self) -> None:
+        population = QuestionPopulation.by_margin([0.1, 0.4], top_two=0.9)
+        samples = population.draw(60, 20, seed=7)
+        swept = sweep_answers(samples, [20, 5], n_resamples=99, seed=3)
+        assert swept.n_answers == (5, 20)
+        for n, found in zip(swept.n_answers, swept.scores, strict=True):
+            expected = score_samples(samples.truncated(n), n_resamples=99, seed=3)
+            assert found.to_dict() == expected.to_dict()
+        assert json.loads(json.dumps(swept.to_dict(), allow_nan=False))["n_answers"] == [5, 20]
+        assert sweep_answers(samples, n_resamples=99).n_answers == (5, 10, 20)
+
+    def test_questions_are_the_same_throughout(self) -> None:
+        answers = [[0] * 9, [0, 1] * 3, [1] * 9, [0] * 12]
+        samples = SemanticSamples.of(list("abcd"), answers, grades=[1, 0, 1, 0])
+        swept = sweep_answers(samples, [9, 4], n_resamples=99)
+        assert (swept.n_questions, swept.n_left_out) == (3, 1)
+        assert [each.n_questions for each in swept.scores] == [3, 3]
+
+    def test_draws_both_with_intervals(self) -> None:
+        samples = QuestionPopulation.by_margin([0.1]).draw(40, 10, seed=7)
+        swept = sweep_answers(samples, [5, 10], n_resamples=99)
+        ax = swept.plot()
+        lines = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+        assert list(lines["Sem1"]) == [each.score("sem1").ece.estimate for each in swept.scores]
+        assert list(lines["Sem2"]) == [each.score("sem2").ece.estimate for each in swept.scores]
+        plt.close("all")
+
+    @pytest.mark.parametrize(
+        ("numbers", "says"),
+        [
+            ([], "at least one number; got none"),
+            ([5, 5], "n_answers must be different numbers; got 5, 5"),
+            ([1], "n_answers must be a whole number >= 2; got 1"),
+            ([11], "n_answers must be at most 10, the most answers of any; got 11"),
+        ],
+    )
+    def test_faults(self, numbers: list[int], says: str) -> None:
+        samples = SemanticSamples.of(["a"], [[0] * 10], grades=[1])
+        with pytest.raises(ValueError, match=re.escape(says)):
+            sweep_answers(samples, numbers)
+        with pytest.raises(TypeError, match="samples must be SemanticSamples"):
+            sweep_answers([[0] * 10])  # type: ignore[arg-type]

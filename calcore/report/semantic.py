@@ -11,6 +11,7 @@ from calcore.report.sets import _name
 from calcore.report.text import _fact, _percent, _rounded
 from calcore.results import Certificate, Interval
 from calcore.semantic import (
+    AnswerSweep,
     EstimatorScore,
     GapByMargin,
     JudgeAgreement,
@@ -18,7 +19,7 @@ from calcore.semantic import (
     SemanticScores,
 )
 
-__all__ = ["agreement_text", "semantic_comparison_text", "semantic_text"]
+__all__ = ["agreement_text", "semantic_comparison_text", "semantic_text", "sweep_text"]
 
 _NAMES = {"sem1": "Sem1", "sem2": "Sem2", "ver": "Ver", "logit": "Logit"}
 _DIGITS = 4
@@ -127,6 +128,35 @@ def agreement_text(agreement: JudgeAgreement, *, width: int = 88) -> str:
         f"{a.identical:.{_DIGITS}f}.",
         width,
     )
+
+
+def sweep_text(sweep: AnswerSweep, *, width: int = 88) -> str:
+    """Errors of Sem1 and Sem2 by number of answers, as a table with a heading.
+
+    Parameters
+    ----------
+    sweep : AnswerSweep
+    width : int
+        Characters per line of prose; the table keeps its own.
+
+    Returns
+    -------
+    str
+    """
+    sure = _percent(sweep.scores[0].delta)
+    left = f" ({sweep.n_left_out:,} with fewer answers are left out)" if sweep.n_left_out else ""
+    heading = (
+        f"The same {sweep.n_questions:,} questions{left}, by number of answers, with {sure} intervals of ECE:"
+    )
+    named = (("answers", 7), ("Sem1-ECE", 8), ("interval", 17), ("Sem2-ECE", 8), ("interval", 17))
+    lines = ["  ".join(f"{name:>{size}}" for name, size in (*named, ("accuracy", 8)))]
+    for n, each in zip(sweep.n_answers, sweep.scores, strict=True):
+        one, two = each.score("sem1").ece, each.score("sem2").ece
+        lines.append(
+            f"{n:>7,}  {one.estimate:>8.4f}  {_span(one.interval):>17}  {two.estimate:>8.4f}  "
+            f"{_span(two.interval):>17}  {each.accuracy:>8.4f}"
+        )
+    return "\n\n".join([textwrap.fill(heading, width), "\n".join(lines)])
 
 
 def _scores_table(scores: Sequence[EstimatorScore], sure: str) -> str:

@@ -6,7 +6,7 @@ the model's confidence that this answer is right, in one of two ways, and held a
 * `SemanticSamples.of` checks and holds clustered and graded answers; ``truncated`` shows fewer of them.
 * `semantic_confidence`: "sem1", on the same answers, or "sem2", on held-out ones.
 * `score_samples`: calibration errors with intervals and certificates, accuracy, gaps by margin.
-  `compare_semantic`: two or more models on common questions.
+  `compare_semantic`: two or more models on common questions. `sweep_answers`: what fewer answers give.
 * `semantic_margins`, `gap_by_margin`: how hard the questions are.
 * From questions to samples: `read_questions` and `writing_questions`, files; `sample_answers` asks a model
   through a `ChatClient`; `cluster_answers` and `grade_answers` by a `Judge` (`Exact`, `Embeddings`, `Asked`);
@@ -77,8 +77,11 @@ if TYPE_CHECKING:
     from calcore.semantic.scoring import compare_semantic as compare_semantic
     from calcore.semantic.scoring import score_samples as score_samples
     from calcore.semantic.simulate import QuestionPopulation as QuestionPopulation
+    from calcore.semantic.sweep import AnswerSweep as AnswerSweep
+    from calcore.semantic.sweep import sweep_answers as sweep_answers
 
 _HOME = {
+    "AnswerSweep": "sweep",
     "Asked": "judges",
     "CallError": "client",
     "ChatClient": "client",
@@ -130,10 +133,12 @@ _HOME = {
     "score_samples": "scoring",
     "semantic_confidence": "estimators",
     "semantic_margins": "margins",
+    "sweep_answers": "sweep",
     "writing_questions": "files",
 }
 
 __all__ = [
+    "AnswerSweep",
     "Asked",
     "CallError",
     "ChatClient",
@@ -185,6 +190,7 @@ __all__ = [
     "score_samples",
     "semantic_confidence",
     "semantic_margins",
+    "sweep_answers",
     "writing_questions",
 ]
 

@@ -354,6 +354,15 @@ def score(
             help="What an answer without a stated confidence counts as in the mean.",
         ),
     ] = "1.0",
+    answers: Annotated[
+        str | None,
+        typer.Option(
+            "--answers",
+            metavar="N,N,...",
+            help="Score the first so many answers of each question too, to see what fewer give.",
+            show_default=False,
+        ),
+    ] = None,
     resamples: Annotated[int, typer.Option("--resamples", help="Bootstrap resamples of questions.")] = 2000,
     delta: Annotated[
         float, typer.Option("--delta", help="Probability that an interval misses, each for itself.")
@@ -369,12 +378,18 @@ def score(
     both differ by margin.
     """
     from calcore.files.paths import InputError, shown
-    from calcore.semantic import agreement_of, compare_semantic, score_samples
+    from calcore.semantic import agreement_of, compare_semantic, score_samples, sweep_answers
 
     try:
         kept: Any = "drop" if missing == "drop" else float(missing)
     except ValueError:
         raise InputError(f"--missing-verbalized must be a number or drop; got {shown(missing)}") from None
+    try:
+        numbers = [] if answers is None else [int(part) for part in answers.split(",")]
+    except ValueError:
+        raise InputError(
+            f"--answers must be whole numbers with commas between; got {shown(answers or '')}"
+        ) from None
     options: dict[str, Any] = {
         "n_bins": bins,
         "n_splits": splits,
@@ -395,6 +410,7 @@ def score(
             )
     with _in_words():
         found = [score_samples(each.samples, missing_verbalized=kept, **options) for each in given]
+        swept = sweep_answers(given[0].samples, numbers, **options) if answers is not None else None
         compared = agreed = None
         if versus is not None:
             models = dict(zip(_titles(file, versus), (each.samples for each in given), strict=True))
@@ -410,15 +426,24 @@ def score(
             more["versus"] = payload[1]
             more["comparison"] = compared.to_dict()
             more["agreement"] = None if agreed is None else agreed.to_dict()
+        if swept is not None:
+            more["sweep"] = swept.to_dict()
         write_json(payload[0] | more)
         return DONE
-    from calcore.report.semantic import agreement_text, semantic_comparison_text, semantic_text
+    from calcore.report.semantic import (
+        agreement_text,
+        semantic_comparison_text,
+        semantic_text,
+        sweep_text,
+    )
 
     width = text_width()
     parts = [
         semantic_text(each, data=shown(name), explained=name == names[-1], width=width)
         for name, each in zip(names, found, strict=True)
     ]
+    if swept is not None:
+        parts.append(sweep_text(swept, width=width))
     if compared is not None:
         parts.append(semantic_comparison_text(compared, width=width))
     if agreed is not None:

@@ -1110,11 +1110,11 @@ MUTANTS += [
         f"{SCORING}::test_separation_and_its_absence",
     ),
     Mutant(
-        "scoring: expected positives of the smaller Poisson quantile",
+        "scoring: observed positives counted among the negatives",
         CLINICAL,
-        "gammainccinv(observed + 1.0, 0.5 * delta)",
-        "gammainccinv(observed, 0.5 * delta)",
-        f"{SCORING}::test_closed_forms",
+        "betaincinv(observed + 1.0, pool.total - observed, 1.0",
+        "betaincinv(observed, pool.total - observed, 1.0",
+        SCORING,
     ),
     Mutant(
         "scoring: percentiles of distinct scores",

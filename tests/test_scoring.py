@@ -19,7 +19,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import expit, logit
-from scipy.stats import binom, chi2, norm
+from scipy.stats import binom, norm
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, roc_auc_score
@@ -551,8 +551,9 @@ def test_closed_forms() -> None:
     expected = 20 * 0.2 + 30 * 0.7
     assert result.observed_expected == approx(28 / expected, rel=8 * U)
     ratio = result.observed_expected_interval
-    assert ratio.lower == approx(chi2.ppf(0.05, 56) / 2 / expected, rel=1e-10)
-    assert ratio.upper == approx(chi2.ppf(0.95, 58) / 2 / expected, rel=1e-10)
+    # 28 positives of 50: the binomial tails are delta / 2 at the ends
+    assert binom.sf(27, 50, ratio.lower * expected / 50) == approx(0.05, rel=1e-10)
+    assert binom.cdf(28, 50, ratio.upper * expected / 50) == approx(0.05, rel=1e-10)
 
     one = clinical_calibration(*repeated([(0.2, 7, 13)]), delta=0.1)
     center, error = logit(7 / 20) - logit(0.2), math.sqrt(1 / 7 + 1 / 13)

@@ -27,7 +27,12 @@ def known(options: Options, function: str) -> None:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 
-def one_seed(rng: Any) -> np.random.SeedSequence:
-    """What gives every certificate of a set the same draws, from `rng` as `certify` takes it."""
-    drawn = _validate.generator(0 if rng is None else rng).integers(0, 2**32, 4, dtype=np.uint32)
-    return np.random.SeedSequence(drawn.tolist())
+def one_seed(rng: Any) -> int | np.random.SeedSequence:
+    """What gives every certificate of a set the same draws, those of `certify` with `rng`.
+
+    A number is its own seed. A Generator is advanced once, and its next numbers are the seed.
+    """
+    if isinstance(rng, np.random.Generator):
+        return np.random.SeedSequence(rng.integers(0, 2**32, 4, dtype=np.uint32).tolist())
+    _validate.generator(rng)  # refuses what is no seed
+    return 0 if rng is None else rng

@@ -323,9 +323,8 @@ def evaluate(
 
 def numbered(rng: Rng) -> tuple[int | None, Any]:
     """The seed as a number if it is one, and what gives the same draws whenever it is used."""
-    if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool):
-        return int(rng), int(rng)
-    return None, one_seed(np.random.default_rng() if rng is None else rng)
+    seed = one_seed(np.random.default_rng() if rng is None else rng)
+    return (int(seed), int(seed)) if isinstance(seed, (int, np.integer)) else (None, seed)
 
 
 class Sample(NamedTuple):

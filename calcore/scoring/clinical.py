@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, gammainccinv, gammaincinv, logit, ndtri
+from scipy.special import betaincinv, expit, logit, ndtri
 
 from calcore import _validate
 from calcore.results import Interval, freeze, rebuilt
@@ -170,9 +170,10 @@ def clinical_calibration(
     or -inf if positives have the smaller scores, and its interval the whole line. If all logits are equal, no
     slope is better than others: NaN, and the whole line.
 
-    *Observed/expected*: interval exact for a Poisson count of positives with the expected number taken as
-    given (Garwood 1936), as for a standardised mortality ratio. A sum of independent 0/1 outcomes is less
-    spread than a Poisson count, so this errs on the safe side, the more the higher the risks are.
+    *Observed/expected*: the Clopper–Pearson interval of the rate of positives, by the mean score, which is
+    taken as given. It is exact for equal risks. A sum of 0/1 outcomes of unequal risks is less spread than a
+    binomial one, so this errs on the safe side, the more the further risks are apart: the interval of the
+    intercept, which knows them, may then leave out 0 where this one does not leave out 1.
 
     *Smoother*: logistic regression on a restricted cubic spline of logit(s), linear beyond its outer knots,
     which are at Harrell's percentiles of the logits (5 knots: 5, 27.5, 50, 72.5 and 95 %). Austin and
@@ -188,7 +189,7 @@ def clinical_calibration(
     Cox, Biometrika 45 (1958), for intercept and slope. Van Calster, McLernon, van Smeden, Wynants and
     Steyerberg, BMC Medicine 17 (2019). Austin & Steyerberg, Statistics in Medicine 38 (2019), for ICI, E50
     and E90. Harrell, Regression Modeling Strategies (2015), section 2.4, for the spline and its knots.
-    Garwood, Biometrika 28 (1936).
+    Clopper & Pearson, Biometrika 26 (1934).
 
     Examples
     --------
@@ -231,8 +232,10 @@ def clinical_calibration(
         slope_interval=_around(slope, z * slope_error),
         observed_expected=observed / expected,
         observed_expected_interval=Interval(
-            float(gammaincinv(observed, 0.5 * delta)) / expected,
-            float(gammainccinv(observed + 1.0, 0.5 * delta)) / expected,
+            float(betaincinv(observed, pool.total - observed + 1.0, 0.5 * delta)) * pool.total / expected,
+            float(betaincinv(observed + 1.0, pool.total - observed, 1.0 - 0.5 * delta))
+            * pool.total
+            / expected,
         ),
         ici=float((mass * off).sum()) / pool.total,
         e50=_percentile(off[order], mass[order], 0.5),

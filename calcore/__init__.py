@@ -11,7 +11,7 @@ Start with `certify`: labels and scores in, an interval for the calibration erro
 parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (every score is kept), which
 `certify` takes in place of both columns.
 
-* All of it at once, for a report: `evaluate`, `evaluate_models`, and `calcore.report.page.html` for a page.
+* All of it at once, for a report: `evaluate`, `evaluate_models`, and `calcore.report.html` for a page.
 * Several classes: `certify_top_label`, `certify_classwise`. Segments: `certify_groups`. Two models:
   `certify_difference`.
 * Two or more models, by resampling: `compare`, which says what can be told apart.
@@ -28,6 +28,7 @@ parts go into a `CellTable` (fixed memory; tables add up) or a `ScoreTable` (eve
   `reliability_classwise`, `residual_map`, `risk_coverage`; and of tables, curves and `corp`.
 * Orders of predictors, and how well a metric keeps them: `blackwell_compare`, `dominance_chain`,
   `ranking_agreement`.
+* Answers of language models: `calcore.semantic`.
 * How many rows, and what the assumption does: `rows_needed`, `sensitivity`.
 * In use: `CalibrationMonitor`, `drift_test`.
 * Bounds of means: `hoeffding`, `bernstein`, `empirical_bernstein`, `dkw`, `kl_upper`, `kl_lower`. Bins:
@@ -56,6 +57,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from calcore import report as report
+    from calcore import semantic as semantic
     from calcore.binned import BinTable as BinTable
     from calcore.binned import EceCurve as EceCurve
     from calcore.binned import calibration_table as calibration_table
@@ -352,7 +355,13 @@ __all__ = [
 ]
 
 
+_MODULES = ("report", "semantic")
+"""Modules that are part of the interface."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"calcore.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'calcore' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)
@@ -361,4 +370,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_MODULES])

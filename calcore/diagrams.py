@@ -384,7 +384,8 @@ class ClasswiseReliability:
         most = _validate.whole_number(max_panels, "max_panels", low=1)
         shown = self.worst_first[:most]
         left = len(self.diagrams) - len(shown)
-        title = f"Classwise ECE {self.classwise_ece:.3g}, n = {self.n:,}"
+        bins = self.diagrams[0].strategy.replace("_", " ").replace("uniform", "equally wide")
+        title = f"Classwise ECE {self.classwise_ece:.3g} ({bins} bins), n = {self.n:,}"
         if left:
             title += f"\nlargest {len(shown)} of {len(self.diagrams):,} classes, {left:,} left out"
         made, cells = figures.panels(figure, len(shown), title, _WORDS["class"])

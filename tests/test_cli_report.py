@@ -316,7 +316,8 @@ class TestReport:
         ],
     )
     def test_faults_of_options(self, job: Path, run: Run, words: str, says: str) -> None:
-        ended = run(*self.WORDS, *words.split())
+        typed = self.WORDS[:-2] if "--resamples" in words else self.WORDS
+        ended = run(*typed, *words.split())
         assert (ended.code, ended.out) == (USAGE, "")
         assert says in ended.err
         assert sorted(os.listdir()) == ["a.parquet"]
@@ -458,7 +459,20 @@ class TestCompareFiles:
     def test_options_that_do_not_fit(self, two: None, run: Run) -> None:
         assert "--versus is missing" in run(*self.WORDS).err
         assert "joins two files; got 1" in run(*self.WORDS[:2], *self.WORDS[3:], "--on", "id").err
-        assert "leave it out beside --on" in run(*self.WORDS, "--on", "id", "--groups", "id").err
+
+    def test_groups_are_those_of_the_first_file(self, two: None, run: Run) -> None:
+        words = (*self.WORDS, "--on", "id", "--groups", "id", "--json")
+        given = json.loads(run(*words).out)
+        alone = json.loads(run(*self.WORDS, "--on", "id", "--json").out)
+        assert given["columns"]["groups"] == "id"
+        assert given["resampled"]["n_groups"] == given["n"]  # every row is a group of its own
+        assert given["mean_brier_difference"] == alone["mean_brier_difference"]
+
+    def test_what_takes_one_value_is_given_once(self, two: None, run: Run) -> None:
+        for words in (("--score", "q"), ("--delta", "0.1", "--delta", "0.2"), ("--label", "late")):
+            ended = run(*self.WORDS, "--on", "id", *words)
+            assert (ended.code, ended.out) == (USAGE, "")
+            assert ended.err == f"calcore: {words[0]} is given twice; it takes one value\n"
 
 
 class TestBinSweep:

@@ -17,6 +17,8 @@ from calcore import _validate
 from calcore.evaluation import METRICS, RESAMPLED_ROWS, sampled
 from calcore.evaluation.classes import _losses as evaluation_losses
 from calcore.evaluation.classes import _normal as normal_interval
+from calcore.perturbation import delong_interval
+from calcore.table import ScoreTable
 
 SEED = 20240614
 B = 99
@@ -292,11 +294,12 @@ class TestClasses:
             first == y, P.max(axis=1), event="top label", n_resamples=B, delta=0.1, rng=3
         ).to_dict()
         whole = found.to_dict()
-        for name in alone.keys() - {"classes", "verdict", "command"}:
+        for name in alone.keys() - {"classes", "verdict", "command", "methods"}:
             assert whole[name] == alone[name], name
         c = found.classes
         assert c is not None
         assert found.verdict == f"{alone['verdict']} {c.verdict}"
+        assert found.methods == f"{alone['methods']} {c.methods}"
         assert (c.names, c.n, c.accuracy) == ((0, 1, 2), 3000, float(np.mean(first == y)))
         assert c.brier == pytest.approx(calcore.brier_score(y, P), rel=1e-12)
         assert c.log_loss == pytest.approx(calcore.log_loss(y, P), rel=1e-12)
@@ -385,7 +388,7 @@ class TestGroups:
         kept = _validate.group_rows(groups, 1000, _validate.generator(5))
         alone = calcore.evaluate(y[kept], s[kept], by=by[kept], n_resamples=B, rng=5).to_dict()
         whole = found.to_dict()
-        for name in alone.keys() - {"n_dropped", "certificate", "methods", "command"}:
+        for name in alone.keys() - {"n_dropped", "n_groups", "certificate", "segments", "methods", "command"}:
             assert whole[name] == alone[name], name
         assert (found.n_dropped, found.data.n) == (700, 300)
         certificate = calcore.certify(y, s, groups=groups, rng=5).to_dict()
@@ -400,7 +403,8 @@ class TestGroups:
         alone = calcore.evaluate(y[kept], P[kept], n_resamples=B).classes
         assert found is not None
         assert alone is not None
-        assert found.to_dict() == alone.to_dict()
+        assert [c.n_dropped for c in found.certificates.values()] == [300] * 3
+        assert found.with_dropped(0).to_dict() == alone.to_dict()
 
 
 @pytest.mark.parametrize("event", ["positive", "top label"])
@@ -414,6 +418,30 @@ def test_errors_over_coverage(event: Any) -> None:
     else:
         expected = calcore.risk_coverage(y, confidence=s)
     assert found.to_dict() == expected.to_dict()
+
+
+def test_interval_of_auroc_by_hand() -> None:
+    """Three positives and two negatives: shares of negatives below, and of positives above, ties half."""
+    y, s = [1, 1, 1, 0, 0], [0.9, 0.5, 0.3, 0.5, 0.1]
+    found = calcore.evaluate(y, s, n_resamples=B, delta=0.1)
+    below, above = np.array([1.0, 0.75, 0.5]), np.array([0.5, 1.0])
+    assert found.auroc == 0.75
+    half = 1.6448536269514722 * np.sqrt(below.var(ddof=1) / 3 + above.var(ddof=1) / 2)
+    assert found.auroc_interval is not None
+    assert found.auroc_interval.lower == pytest.approx(0.75 - half, rel=1e-12)
+    assert found.auroc_interval.upper == min(0.75 + half, 1.0)
+
+
+def test_intervals_of_auroc_cover() -> None:
+    """Positives are N(1, 1), negatives N(0, 1): the area is Phi(1/sqrt(2)); 80 of 400 misses, deviation 8."""
+    rng = np.random.default_rng(SEED)
+    misses = 0
+    for _ in range(400):
+        y = np.repeat([0, 1], [60, 40])
+        s = 1.0 / (1.0 + np.exp(-rng.normal(y, 1.0)))
+        interval = delong_interval(ScoreTable(y, s), 0.2)
+        misses += not interval.lower <= 0.7602499389065233 <= interval.upper
+    assert 48 <= misses <= 112
 
 
 class TestModels:
@@ -440,7 +468,7 @@ class TestModels:
         assert found.comparison.to_dict() == expected.to_dict()
         assert [pair for pair, _ in found.certified] == [("a", "b"), ("a", "c"), ("b", "c")]
         for (a, b), difference in found.certified:
-            alone = calcore.certify_difference(y, models[a], models[b], delta=0.05 / 3, rng=2).to_dict()
+            alone = calcore.certify_difference(y, models[a], models[b], delta=0.05 / 6, rng=2).to_dict()
             assert difference.to_dict() == alone
         json.dumps(found.to_dict(), allow_nan=False)
         assert found.smallest("brier") == "a"
@@ -450,9 +478,8 @@ class TestModels:
         y = [0, 1] * 500
         models = {"sure": [0.25, 0.75] * 500, "vague": [0.375, 0.625] * 500}
         assert calcore.evaluate_models(y, models, n_resamples=B).verdict == (
-            "By the Brier score sure is better than vague: distinguishable (each difference at 95 %). sure "
-            "has the smallest ECE with each of 5, 10, 15, 20, 30 and 50 bins; distinguishable with all of "
-            "them from vague."
+            "By the Brier score sure is better than vague: distinguishable (all pairs at 95 %). With 5, 10, "
+            "15, 20, 30 and 50 bins: sure has a smaller ECE than vague, distinguishable with each."
         )
 
     def test_words_where_ece_turns(self) -> None:
@@ -465,17 +492,18 @@ class TestModels:
         found = calcore.evaluate_models(y, {"saw": saw, "flat": flat}, n_resamples=B)
         assert found.smallest("ece@5") == "saw"
         assert found.smallest("ece@10") == "flat"
-        words = "depends on the number of bins: saw with 5 and 15; flat with 10, 20, 30 and 50. So ECE ranks"
+        words = "depends on the bins (saw with 5 and 15, flat with 10, 20, 30 and 50), so ECE does not rank"
         assert words in found.verdict
         assert found.verdict.startswith("By the Brier score flat is better than saw: distinguishable")
 
     def test_words_where_nothing_is_shown(self) -> None:
         y, s = rows(40)
         same = calcore.evaluate_models(y, {"a": s, "b": s}, n_resamples=B)
-        assert same.verdict.startswith(
-            "By the Brier score no model is shown to be better; a has the smallest"
-        )
-        assert "with some of them not distinguishable from any other" in same.verdict
+        assert same.verdict.startswith("By the Brier score a and b are equal (all pairs")
+        assert "a and b have the same ECE" in same.verdict
+        shifted = s + np.where(np.arange(40) % 2 == 0, 0.02, -0.02)
+        close = calcore.evaluate_models(y, {"a": s, "b": shifted.clip(0.0, 1.0)}, n_resamples=B)
+        assert "no model is shown to be better; " in close.verdict
 
     def test_groups_and_segments(self) -> None:
         y, s = rows(400)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -11,7 +12,7 @@ from calcore import _validate
 from calcore.bounds import empirical_bernstein
 from calcore.certificates import ROW_METHODS, certify
 from calcore.certificates.options import Options, known, one_seed
-from calcore.results import CertifiedDifference, Interval
+from calcore.results import Certificate, CertifiedDifference, Interval
 from calcore.table import ScoreTable, tabulate
 
 __all__ = ["certify_difference"]
@@ -101,6 +102,13 @@ def certify_difference(
     first, second = certificates
     if index is not None:
         a, b = a.take(index), b.take(index)
+    return replace(difference_of(a, b, first, second, delta), n_dropped=n_dropped)
+
+
+def difference_of(
+    a: _validate.Rows, b: _validate.Rows, first: Certificate, second: Certificate, delta: float
+) -> CertifiedDifference:
+    """The difference of two models from their rows, and from certificates of these at half of `delta`."""
     mean, variance = _differences(a, b)
     reach = empirical_bernstein(variance, float(len(a)), delta / 2.0, span=2.0)
     return CertifiedDifference(
@@ -109,7 +117,7 @@ def certify_difference(
         mean_brier_difference=mean,
         delta=delta,
         n=len(a),
-        n_dropped=n_dropped,
+        n_dropped=0,
         a=first,
         b=second,
     )

@@ -6,7 +6,7 @@ where a model is off, resampling and certificates say what the rows can show.
     rows -> one (of several classes: and classes) -> Evaluation
     rows -> models: one for each, and compare     -> ModelsEvaluation
 
-`calcore.report.page.html` makes a page of either, and ``calcore report`` a file.
+`calcore.report.html` makes a page of either, and ``calcore report`` a file.
 """
 
 from __future__ import annotations

@@ -107,6 +107,18 @@ class ClassesEvaluation:
         )
 
     @property
+    def methods(self) -> str:
+        """Sentences for the methods section of a paper."""
+        level = f"{100.0 * (1.0 - self.certificates.delta):.6g} %"
+        return (
+            f"All of the above is about first choices. Each of {len(self.names)} classes was certified "
+            f"against the rest, all of them together at {level}; classwise ECE and LinCE are means over "
+            "classes, with 15 bins of equal width and of equal counts. ConfCE is the confidence error with "
+            "the correction that makes it truthful, 15 bins of equal counts. Intervals of the Brier score "
+            "and the log loss of all classes are by the normal law."
+        )
+
+    @property
     def worst_first(self) -> NDArray[np.int64]:
         """Numbers of the columns by descending lower end of their certificates, then by `ece`."""
         lower = np.array([c.lower for c in self.certificates.values()])
@@ -125,10 +137,18 @@ class ClassesEvaluation:
             diagrams=replace(self.diagrams, diagrams=tuple(diagrams)),
         )
 
+    def with_dropped(self, n_dropped: int) -> ClassesEvaluation:
+        """Return the same with the number of rows that were left out."""
+        each = {name: replace(c, n_dropped=n_dropped) for name, c in self.certificates.items()}
+        return replace(self, certificates=replace(self.certificates, certificates=each))
+
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain numbers, strings, lists and dicts, ready for JSON; NaN and inf are None."""
         found = plain(self)
-        found["names"] = [v if isinstance(v, bool | int | float | str) else str(v) for v in self.names]
+        found["names"] = [
+            v if isinstance(v, bool | int | str) or (isinstance(v, float) and math.isfinite(v)) else str(v)
+            for v in self.names
+        ]
         for name in ("rates", "mean_probs", "ece", "lin_ce", "auroc"):
             found[name] = [None if math.isnan(v) else v for v in getattr(self, name).tolist()]
         return found

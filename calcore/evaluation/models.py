@@ -5,18 +5,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from calcore import _validate
-from calcore.certificates.difference import certify_difference
+from calcore.certificates import certify
+from calcore.certificates.difference import difference_of
 from calcore.comparison import ModelComparison, checked_resamples, compare
 from calcore.comparison.models import checked_rows
 from calcore.comparison.results import plain
 from calcore.evaluation.one import Evaluation, Rng, drawn_rows, evaluate_rows, numbered, sampled
 from calcore.results import CertifiedDifference
+from calcore.table import tabulate
 
 __all__ = ["CURVE_BINS", "ModelsEvaluation", "evaluate_models"]
 
@@ -24,6 +26,9 @@ CURVE_BINS = (5, 10, 15, 20, 30, 50)
 """Numbers of equally wide bins over which models are ranked by their ECE."""
 
 _MOST_DRAWS = 20_000
+
+_MOST_PAIRS = 6
+"""Pairs of models that the verdict names one by one."""
 
 _METRICS = ("brier", "log_loss", *(f"ece@{k}" for k in CURVE_BINS), "lin_ce@15")
 
@@ -39,9 +44,11 @@ class ModelsEvaluation:
     comparison : ModelComparison
         Brier score, log loss, ECE with 5 to 50 equally wide bins and LinCE, by paired resampling.
     certified : tuple of ((str, str), CertifiedDifference)
-        For every pair, first less second; all hold together at `delta`.
+        For every pair, first less second; both intervals of all pairs hold together at `delta`.
     verdict : str
         Which model is better by the Brier score, and whether ECE ranks them the same way, in words.
+    methods : str
+        Sentences for the methods section of a paper, about the comparison.
     delta : float
     """
 
@@ -49,6 +56,7 @@ class ModelsEvaluation:
     comparison: ModelComparison
     certified: tuple[tuple[tuple[str, str], CertifiedDifference], ...]
     verdict: str
+    methods: str
     delta: float
 
     @property
@@ -118,9 +126,10 @@ def evaluate_models(
     *Resamples* of the comparison are `n_resamples`, or as many more, up to 20,000, as it takes for
     differences to be distinguishable together.
 
-    *Verdict.* The Brier score is proper: no distortion of the truth lowers it on average. So it decides. Of
-    ECE it is said whether one model has the smallest at every number of bins, and whether that difference is
-    distinguishable.
+    *Verdict.* The Brier score is proper: no distortion of the truth lowers it on average. So it decides, for
+    all pairs together (Bonferroni: the best is known only after looking). Of
+    the ECE of two models it is said whether one is smaller at every number of bins, and with how many of
+    them the difference is distinguishable.
 
     *Cost.* That of `calcore.evaluate` for each model, of `calcore.compare` for all, and of
     `calcore.certify_difference` for each pair.
@@ -140,8 +149,11 @@ def evaluate_models(
     number, seed = numbered(rng)
     given = checked_rows(y_true, models, pos_label)
     sample = drawn_rows(next(iter(given.values())), by, groups, seed)
-    rows = {name: sample.of(each) for name, each in given.items()}
-    command = command or _call(delta, variation, draws, number, by is not None, groups is not None)
+    rows = {}
+    for name, each in given.items():
+        with _validate.renamed("y_prob", f"models[{name!r}]"):
+            rows[name] = sample.of(each)
+    command = command or _call(delta, variation, pos_label, draws, number, by is not None, groups is not None)
     found = []
     for name, each in rows.items():
         with _validate.renamed("y_prob", f"models[{name!r}]"):
@@ -168,66 +180,94 @@ def evaluate_models(
         labels[some],
         {name: each.block(0, n)[1][some] for name, each in rows.items()},
         metrics=_METRICS,
-        n_resamples=min(max(draws, together), _MOST_DRAWS),
+        n_resamples=max(draws, min(together, _MOST_DRAWS)),
         delta=delta,
         rng=seed,
         n_threads=n_threads,
     )
-    certified = tuple(
-        (
-            (a, b),
-            certify_difference(
-                labels,
-                rows[a].block(0, n)[1],
-                rows[b].block(0, n)[1],
-                delta=delta / len(pairs),
-                variation=variation,
-                rng=seed,
-            ),
-        )
-        for a, b in pairs
+    share = delta / (2 * len(pairs))  # of both differences of each pair
+    alone = {
+        name: certify(tabulate(each), delta=share / 2.0, variation=variation, rng=seed)
+        for name, each in rows.items()
+    }
+    certified = []
+    for a, b in pairs:
+        found_ab = difference_of(rows[a], rows[b], alone[a], alone[b], share)
+        certified.append(((a, b), replace(found_ab, n_dropped=sample.n_dropped)))
+    return ModelsEvaluation(
+        tuple(found), comparison, tuple(certified), _verdict(comparison), _methods(comparison), delta
     )
-    return ModelsEvaluation(tuple(found), comparison, certified, _verdict(comparison), delta)
 
 
 def _verdict(found: ModelComparison) -> str:
     """What the proper score decides, and whether errors over bins rank the models at all."""
-
-    def smallest(metric: str) -> str:
-        return min(found.models, key=lambda name: found.estimate(name, metric).estimate)
-
-    best = smallest("brier")
-    others = [name for name in found.models if name != best]
-    beaten = [name for name in others if found.difference(best, name, "brier").distinguishable]
-    level = 100.0 * (1.0 - found.delta)
-    if not beaten:
-        text = f"By the Brier score no model is shown to be better; {best} has the smallest"
+    size = {name: found.estimate(name, "brier").estimate for name in found.models}
+    pairs = list(itertools.combinations(found.models, 2))
+    better: dict[str, list[str]] = {}
+    for a, b in pairs:
+        d = found.difference(a, b, "brier")
+        if d.distinguishable and d.p_value <= found.delta / len(pairs):
+            winner, loser = (a, b) if d.difference < 0.0 else (b, a)
+            better.setdefault(winner, []).append(loser)
+    best = [name for name in found.models if size[name] == min(size.values())]
+    if len(set(size.values())) == 1:
+        text = f"By the Brier score {_listed(best)} are equal"
+    elif not better:
+        has = "has" if len(best) == 1 else "have"
+        text = f"By the Brier score no model is shown to be better; {_listed(best)} {has} the smallest"
+    elif len(pairs) > _MOST_PAIRS:
+        told = sum(map(len, better.values()))
+        text = (
+            f"By the Brier score {told} of {len(pairs)} pairs of models can be told apart; {_listed(best)} "
+            f"{'has' if len(best) == 1 else 'have'} the smallest"
+        )
     else:
-        text = f"By the Brier score {best} is better than {_listed(beaten)}: distinguishable"
-        left = [name for name in others if name not in beaten]
-        text += f"; not distinguishable from {_listed(left)}" if left else ""
-    text += f" (each difference at {level:.6g} %). "
-    first: dict[str, list[int]] = {}
-    for k in CURVE_BINS:
-        first.setdefault(smallest(f"ece@{k}"), []).append(k)
-    if len(first) > 1:
-        places = "; ".join(f"{name} with {_listed(map(str, bins))}" for name, bins in first.items())
-        text += f"Which ECE is smallest depends on the number of bins: {places}. So ECE ranks nothing here."
-        return text
-    (least,) = first
-    shown = [
-        name
-        for name in found.models
-        if name != least
-        and all(found.difference(least, name, f"ece@{k}").distinguishable for k in CURVE_BINS)
-    ]
-    text += f"{least} has the smallest ECE with each of {_listed(map(str, CURVE_BINS))} bins; "
-    text += (
-        f"distinguishable with all of them from {_listed(shown)}"
-        if shown
-        else ("with some of them not distinguishable from any other")
+        winners = sorted(better, key=size.__getitem__)
+        text = "; ".join(f"{name} is better than {_listed(better[name])}" for name in winners)
+        text = f"By the Brier score {text}: distinguishable"
+        told_apart = {(a, b) for a, losers in better.items() for b in losers}
+        left = [f"{a} from {b}" for a, b in pairs if not {(a, b), (b, a)} & told_apart]
+        text += f"; not distinguishable {_listed(left)}" if left else ""
+    text += f" (all pairs at {100.0 * (1.0 - found.delta):.6g} %)."
+    ranked = [_by_bins(found, a, b) for a, b in pairs]
+    if len(pairs) > _MOST_PAIRS:
+        turning = sum(turns for turns, _ in ranked)
+        return (
+            f"{text} Of {len(pairs)} pairs of models ECE puts {len(pairs) - turning} in the same order with "
+            f"each of {_listed(map(str, CURVE_BINS))} bins; {turning} it does not rank."
+        )
+    bins = f"With {_listed(map(str, CURVE_BINS))} bins"
+    return f"{text} {bins}: {'; '.join(words for _, words in ranked)}."
+
+
+def _methods(found: ModelComparison) -> str:
+    level = f"{100.0 * (1.0 - found.delta):.6g} %"
+    return (
+        f"Models were compared on the same {found.n:,} rows by a paired bootstrap of {found.n_resamples:,} "
+        f"resamples, the same for all models, with percentile intervals at {level}, each for itself; a "
+        "difference is called distinguishable if its interval leaves out 0, and where noise of the bins "
+        f"moves it, by more than both models' biases. {found.n_comparisons} differences were looked at; they "
+        f"are distinguishable together at {found.corrected_delta:.3g} each (Bonferroni). Certified "
+        f"differences of all pairs hold together at {level}."
     )
-    return text + "."
+
+
+def _by_bins(found: ModelComparison, a: str, b: str) -> tuple[bool, str]:
+    """Whether the order of two models by their ECE turns over numbers of bins, and what there is to say."""
+    each = [(k, found.difference(a, b, f"ece@{k}")) for k in CURVE_BINS]
+    below = [k for k, d in each if d.difference < 0.0]
+    above = [k for k, d in each if d.difference > 0.0]
+    if below and above:
+        places = f"{a} with {_listed(map(str, below))}, {b} with {_listed(map(str, above))}"
+        words = f"which of {a} and {b} has the smaller ECE depends on the bins ({places})"
+        return True, f"{words}, so ECE does not rank them"
+    if not below and not above:
+        return False, f"{a} and {b} have the same ECE"
+    shown = sum(d.distinguishable for _, d in each)
+    told = {0: "with none of them distinguishable", len(each): "distinguishable with each"}
+    of = told.get(shown, f"distinguishable with {shown} of the {len(each)}")
+    small, large = (a, b) if below else (b, a)
+    return False, f"{small} has a smaller ECE than {large}, {of}"
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -241,9 +281,16 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def _call(
-    delta: float, variation: float | None, draws: int, number: int | None, by: bool, groups: bool
+    delta: float,
+    variation: float | None,
+    pos_label: Any,
+    draws: int,
+    number: int | None,
+    by: bool,
+    groups: bool,
 ) -> str:
-    options = ["by=by"] * by + ["groups=groups"] * groups + [f"delta={delta:g}", f"n_resamples={draws}"]
-    options += [] if variation is None else [f"variation={variation:g}"]
+    options = ["by=by"] * by + ["groups=groups"] * groups + [f"delta={delta!r}", f"n_resamples={draws}"]
+    options += [] if variation is None else [f"variation={float(variation)!r}"]
+    options += [] if pos_label is None else [f"pos_label={pos_label!r}"]
     options.append(f"rng={number}" if number is not None else "rng=rng")
     return f"calcore.evaluate_models(y_true, models, {', '.join(options)})"

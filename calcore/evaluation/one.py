@@ -40,9 +40,9 @@ from calcore.evaluation.words import (
     versions,
     warnings_of,
 )
-from calcore.perturbation import auroc
+from calcore.perturbation import auroc, delong_interval
 from calcore.planning import sensitivity
-from calcore.results import Certificate, CertificateSet, Sensitivity
+from calcore.results import Certificate, CertificateSet, Interval, Sensitivity
 from calcore.scoring import (
     BrierDecomposition,
     ClinicalCalibration,
@@ -85,6 +85,8 @@ class Evaluation:
     data : DataSummary
     n_dropped : int
         Rows left out because another row of their group was drawn; `data` is of those kept.
+    n_groups : int or None
+        Groups, of each of which one row was kept; None if none were named.
     certificate : Certificate
         Of all rows.
     sensitivity : Sensitivity
@@ -111,6 +113,8 @@ class Evaluation:
     clinical_note : str
     auroc : float or None
         None if all labels are equal.
+    auroc_interval : Interval or None
+        By DeLong's variance and the normal law, in [0, 1].
     segments : CertificateSet or None
         If `by` was given: certificates that hold together.
     segments_by : str or None
@@ -137,6 +141,7 @@ class Evaluation:
     population: str
     data: DataSummary
     n_dropped: int
+    n_groups: int | None
     certificate: Certificate
     sensitivity: Sensitivity
     comparison: ModelComparison
@@ -150,6 +155,7 @@ class Evaluation:
     clinical: ClinicalCalibration | None
     clinical_note: str
     auroc: float | None
+    auroc_interval: Interval | None
     segments: CertificateSet | None
     segments_by: str | None
     classes: ClassesEvaluation | None
@@ -242,7 +248,7 @@ def evaluate(
     Returns
     -------
     Evaluation
-        ``to_dict()`` for JSON, `calcore.report.page.html` for a page.
+        ``to_dict()`` for JSON, `calcore.report.html` for a page.
 
     Raises
     ------
@@ -297,7 +303,7 @@ def evaluate(
     columns = {"by": by, "groups": groups, "labels": labels}
     given = [each for each, value in columns.items() if value is not None]
     event_said: Event = "positive" if several is not None else event
-    made = command or call(name, event_said, delta, variation, draws, number, *given)
+    made = command or call(name, event_said, delta, variation, pos_label, draws, number, *given)
     found = evaluate_rows(
         sample.of(checked),
         sample,
@@ -318,7 +324,14 @@ def evaluate(
         kept = sample.kept
         several = ClassRows(several.codes[kept], several.matrix[kept], several.names, several.best[kept])
     classes = evaluate_classes(several, delta=delta, variation=variation, seed=seed)
-    return replace(found, classes=classes, verdict=f"{found.verdict} {classes.verdict}")
+    if sample.n_dropped:
+        classes = classes.with_dropped(sample.n_dropped)
+    return replace(
+        found,
+        classes=classes,
+        verdict=f"{found.verdict} {classes.verdict}",
+        methods=f"{found.methods} {classes.methods}",
+    )
 
 
 def numbered(rng: Rng) -> tuple[int | None, Any]:
@@ -332,6 +345,8 @@ class Sample(NamedTuple):
 
     kept: NDArray[np.int64] | None
     n_dropped: int
+    left_out: dict[Any, int]
+    """Of each segment."""
     segments: NDArray[np.object_] | None
     segments_by: str | None
 
@@ -341,7 +356,7 @@ class Sample(NamedTuple):
 
 def drawn_rows(rows: _validate.Rows, by: Any, groups: Any, seed: Any) -> Sample:
     """One row of each group, the ones that `certify` draws, and segments by name."""
-    kept, segments = None, None
+    kept, segments, left_out = None, None, {}
     if by is not None:
         names, codes = _validate.segments(by, len(rows))
         listed = np.empty(len(names), object)
@@ -349,10 +364,13 @@ def drawn_rows(rows: _validate.Rows, by: Any, groups: Any, seed: Any) -> Sample:
         segments = listed[codes]
     if groups is not None:
         kept = _validate.group_rows(groups, len(rows), _validate.generator(seed))
-        segments = None if segments is None else segments[kept]
+        if segments is not None:
+            lost = np.bincount(codes, minlength=len(names)) - np.bincount(codes[kept], minlength=len(names))
+            left_out = dict(zip(names, lost.tolist(), strict=True))
+            segments = segments[kept]
     dropped = 0 if kept is None else len(rows) - len(kept)
     called = None if by is None else str(getattr(by, "name", None) or "segment")
-    return Sample(kept, dropped, segments, called)
+    return Sample(kept, dropped, left_out, segments, called)
 
 
 def evaluate_rows(
@@ -381,6 +399,14 @@ def evaluate_rows(
         segments = certify_groups(
             labels, scores, by=sample.segments, delta=delta, rng=seed, variation=variation
         )
+        if sample.kept is not None:
+            segments = replace(
+                segments,
+                certificates={
+                    each: replace(c, n_dropped=sample.left_out[each]) for each, c in segments.items()
+                },
+                pooled=segments.pooled and replace(segments.pooled, n_dropped=sample.n_dropped),
+            )
     some = sampled(len(labels), seed)
     few_labels, few_scores = labels[some], scores[some]
     few = table if isinstance(some, slice) else ScoreTable(few_labels, few_scores)
@@ -398,6 +424,7 @@ def evaluate_rows(
     residuals = residual_map(table, delta=delta)
     off = int(np.count_nonzero(residuals.too_high | residuals.too_low))
     outcome = outcome_of(certificate, table, off)
+    diagram = replace(reliability(table, delta=delta, certificate=certificate), event=event)
     return Evaluation(
         name=name,
         event=event,
@@ -406,6 +433,7 @@ def evaluate_rows(
         population=population,
         data=data,
         n_dropped=sample.n_dropped,
+        n_groups=None if sample.kept is None else len(sample.kept),
         certificate=replace(certificate, n_dropped=sample.n_dropped),
         sensitivity=sensitivity(held, variations=VARIATIONS, delta=delta, rng=seed),
         comparison=found,
@@ -413,18 +441,30 @@ def evaluate_rows(
         brier_parts=brier_decomposition(table),
         corp=corp(few),
         curve=curve,
-        diagram=reliability(table, delta=delta, certificate=certificate),
+        diagram=diagram,
         residuals=residuals,
         risk=_risk(table, event),
         clinical=clinical,
         clinical_note=note,
         auroc=None if data.one_class else auroc(table),
+        auroc_interval=None if data.one_class else delong_interval(table, delta),
         segments=segments,
         segments_by=sample.segments_by,
         classes=None,
         delta=delta,
         seed=number,
-        methods=methods(event, certificate, curve, found, data.n, sample.n_dropped, number),
+        methods=methods(
+            event,
+            certificate,
+            curve,
+            found,
+            data.n,
+            sample.n_dropped,
+            int(np.count_nonzero(diagram.bins.counts)),
+            0 if segments is None else len(segments),
+            clinical,
+            number,
+        ),
         command=command,
         versions=versions(),
         warnings=tuple(dict.fromkeys(warnings_of(certificate, found, clinical, data))),
@@ -436,7 +476,8 @@ def _risk(table: ScoreTable, event: Event) -> RiskCoverage:
     if event == "top label":
         return risk_coverage(table)
     positive = table.scores >= 0.5
-    confidence = np.where(positive, table.scores, 1.0 - table.scores)
+    # 0.41 and 0.59 are equally sure, though 1 - 0.41 is not the same double as 0.59
+    confidence = np.round(np.where(positive, table.scores, 1.0 - table.scores), 15)
     right = np.where(positive, table.positives, table.counts - table.positives)
     pooled = np.concatenate([confidence, confidence]), np.concatenate([right, table.counts - right])
     hit = np.repeat([True, False], len(confidence))

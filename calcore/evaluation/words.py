@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from importlib.metadata import version
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from calcore import __version__
 from calcore.binned import EceCurve
@@ -75,7 +75,9 @@ def verdict_of(outcome: Outcome, c: Certificate, data: DataSummary, mean_error: 
             even_so = " Even so, the lower end shows that scores are off." if c.lower > 0.0 else ""
             return f"Too few rows: no row has a {kind} label; {within}, {assumed}.{even_so}"
         why = f"the upper end is not below the mean absolute error of single rows, {mean_error:.3g}"
-        return f"Too few rows: {within}, {assumed}; {why}, so this says nothing about calibration."
+        return (
+            f"Too few rows: {within}, {assumed}; {why}, so this says no more than the errors of single rows."
+        )
     return f"Not shown to be miscalibrated: {within}, {assumed}. That is no proof of calibration."
 
 
@@ -86,25 +88,44 @@ def methods(
     found: ModelComparison,
     n: int,
     n_dropped: int,
+    n_quantile: int,
+    n_segments: int,
+    clinical: ClinicalCalibration | None,
     seed: int | None,
 ) -> str:
+    """Sentences for the methods section of a paper."""
     used = dict(zip(curve.n_bins.tolist(), curve.n_used.tolist(), strict=True))
     empty = [str(k - used[k]) for k in N_BINS]
     one_each = f", one drawn at random from each group of {n + n_dropped:,}" if n_dropped else ""
     rows = "the rows" if found.n == n else f"a random {found.n:,} of the rows"
     level = _percent(c.delta)
     assumed = "without an assumption on the true rate" if c.assumption == "none" else f"if {c.assumption}"
-    return (
+    text = (
         f"Calibration was evaluated on n = {n:,} rows{one_each}, for the event that {EVENTS[event]}. The L1 "
         f"calibration error was bounded by the finite-sample certificate of calcore {__version__} (method "
         f"{c.winner}, two-sided, {level} confidence, {assumed}). Expected calibration errors used K ∈ "
         f"{{{', '.join(map(str, N_BINS))}}} bins of equal width, [a, b) with the last one closed, of which "
-        f"{', '.join(empty[:-1])} and {empty[-1]} were empty. LinCE used 15 bins of equal counts. Intervals "
-        f"of scores and errors are {level} percentile intervals from {found.n_resamples:,} bootstrap "
-        f"resamples of {rows} ({'fresh random numbers' if seed is None else f'seed {seed}'}). Reliability "
-        f"diagrams have 15 quantile bins without divided ties, with Clopper–Pearson intervals, "
-        "each and simultaneous."
+        f"{', '.join(empty[:-1])} and {empty[-1]} were empty. LinCE used {min(15, n)} bins of equal counts. "
+        f"Intervals of scores and errors are {level} percentile intervals from {found.n_resamples:,} "
+        f"bootstrap resamples of {rows} ({'fresh random numbers' if seed is None else f'seed {seed}'}). The "
+        f"reliability diagram has {n_quantile} quantile bins without divided ties, with Clopper–Pearson "
+        "intervals, each and simultaneous (Bonferroni). The Brier score was decomposed over 15 bins of equal "
+        "width and by isotonic regression."
     )
+    if clinical is not None:
+        text += (
+            f" Calibration intercept and slope have Wald intervals, the ratio of observed and expected "
+            f"events a Clopper–Pearson interval with the expected number as given; ICI, E50 and E90 are of a "
+            f"{clinical.smoother}."
+        )
+    if c.n_positive not in (0, c.n):
+        text += " The area under the ROC curve counts ties half and has DeLong's interval."
+    if n_segments:
+        text += (
+            f" Certificates of {n_segments} segments and of all rows together hold at once with {level} "
+            "confidence."
+        )
+    return text
 
 
 def call(
@@ -112,14 +133,16 @@ def call(
     event: Event,
     delta: float,
     variation: float | None,
+    pos_label: Any,
     draws: int,
     seed: int | None,
     *columns: str,
 ) -> str:
     """The call that gives the same numbers; `columns` are the arguments that are columns themselves."""
     options = [f"name={name!r}", *(f"{each}={each}" for each in columns)]
-    options += [f"delta={delta:g}", f"n_resamples={draws}"]
-    options += [] if variation is None else [f"variation={variation:g}"]
+    options += [f"delta={delta!r}", f"n_resamples={draws}"]
+    options += [] if variation is None else [f"variation={float(variation)!r}"]
+    options += [] if pos_label is None else [f"pos_label={pos_label!r}"]
     options += [] if event == "positive" else [f"event={event!r}"]
     options.append(f"rng={seed}" if seed is not None else "rng=rng")
     return f"calcore.evaluate(y_true, y_prob, {', '.join(options)})"
@@ -141,8 +164,8 @@ def warnings_of(
         yield f"all {data.n:,} labels are {label}: no number here says how well scores tell classes apart"
     if found.n < data.n:
         yield (
-            f"intervals by resampling, the isotonic decomposition and the clinical numbers are of a random "
-            f"{found.n:,} of {data.n:,} rows; everything else is of all rows"
+            f"the scores and errors that have an interval by resampling, the isotonic decomposition and the "
+            f"clinical numbers are of a random {found.n:,} of {data.n:,} rows; everything else is of all rows"
         )
     used = found.estimate(found.models[0], f"ece@{N_BINS[-1]}").n_bins or 0
     if used < _FEW_BINS <= data.n_distinct:

@@ -245,12 +245,14 @@ def list_length(source: Source, name: str) -> int:
     if len(values) == 0:
         raise InputError(f"{shown(source.path)}: no rows")
     _refuse_missing(source, name, values, 0)
-    return len(values[0])
+    return len(values[0].as_py())
 
 
 def _entries(source: Source, name: str, values: pa.Array, k: int, start: int) -> NDArray[Any]:
     """Lists of k numbers each, as k columns."""
     where = f"{shown(source.path)}: column {shown(name)} (--classes)"
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
     if kind_of(values.type) != "list":
         raise InputError(f"{where} holds {values.type}, not lists of numbers")
     if not pa.types.is_fixed_size_list(values.type):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import csv
 import fnmatch
+import itertools
 import math
 import os
-import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -68,7 +68,7 @@ class _ClassColumns(NamedTuple):
     names: tuple[str, ...]
     lists: str | None = None
     matched: tuple[str, ...] | None = None
-    """What the ``*`` of one pattern stood for, column by column."""
+    """If a pattern found them: the part of each name that is not the same in all."""
 
     @classmethod
     def found(cls, source: Source, classes: Classes, label: str | None) -> Self:
@@ -80,6 +80,10 @@ class _ClassColumns(NamedTuple):
             if kind == "list":
                 names: tuple[str, ...] = tuple(f"{only}[{j}]" for j in range(list_length(source, only)))
                 return cls(cls._counted(names, classes), lists=only)
+            if kind == "other":
+                held = next(column.type for column in source.columns if column.name == only)
+                where = f"{shown(source.path)}: column {shown(only)} (--classes)"
+                raise InputError(f"{where} holds {held}, not lists of numbers")
         names = ()
         for typed in classes.columns:
             if typed in there or not _is_pattern(typed):
@@ -87,11 +91,8 @@ class _ClassColumns(NamedTuple):
             else:
                 names += tuple(name for name in _matching(source, typed) if name != label)
         names = tuple(dict.fromkeys(names))
-        matched = None
-        if len(classes.columns) == 1 and re.fullmatch(r"[^*?[]*\*[^*?[]*", classes.columns[0]):
-            before, after = classes.columns[0].split("*")
-            matched = tuple(name[len(before) : len(name) - len(after)] for name in names)
-        return cls(cls._counted(names, classes), matched=matched)
+        named = all(typed in there or not _is_pattern(typed) for typed in classes.columns)
+        return cls(cls._counted(names, classes), matched=None if named else _varying(names))
 
     @staticmethod
     def _counted(names: tuple[str, ...], classes: Classes) -> tuple[str, ...]:
@@ -106,6 +107,23 @@ class _ClassColumns(NamedTuple):
                 f"{len(names)} columns"
             )
         return names
+
+
+def _varying(names: tuple[str, ...]) -> tuple[str, ...]:
+    """What names do not have in common at their beginning and end; numbers are not divided.
+
+    >>> _varying(("p_10", "p_12")), _varying(("cat_prob", "dog_prob")), _varying(("p_1.0", "p_2.0"))
+    (('10', '12'), ('cat', 'dog'), ('1.0', '2.0'))
+    """
+    before = _shared_start(names)
+    ends = [name[len(before) :][::-1] for name in names]
+    after = _shared_start(ends)
+    return tuple(end[len(after) :][::-1] for end in ends)
+
+
+def _shared_start(names: Sequence[str]) -> str:
+    columns = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    return "".join(letters[0] for letters in columns).rstrip("0123456789.")
 
 
 def _is_pattern(typed: str) -> bool:
@@ -123,7 +141,10 @@ def _matching(source: Source, pattern: str) -> list[str]:
 
 
 def _split(typed: str, option: str, what: str) -> tuple[str, ...]:
-    names = next(csv.reader([typed], skipinitialspace=True), [])
+    try:
+        names = next(csv.reader([typed], skipinitialspace=True), [])
+    except csv.Error as error:
+        raise InputError(f"{option} {shown(typed)}: {error}") from error
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
         raise InputError(f"{option} names {what} {shown(twice)} twice")
@@ -234,6 +255,14 @@ def _plan_of_classes(
     found = _ClassColumns.found(sources[0], classes, label)
     columns = found.names if found.lists is None else (found.lists,)
     wanted = "number" if found.lists is None else "list"
+    for source in sources[1:]:
+        other = _ClassColumns.found(source, classes, label)
+        if sorted(other.names) != sorted(found.names):
+            differs = sorted(set(other.names) ^ set(found.names))
+            raise InputError(
+                f"{shown(source.path)}: has not the same columns of --classes as {shown(sources[0].path)}: "
+                f"{', '.join(map(shown, differs[:4]))}"
+            )
     command += f" --classes {shlex.quote(','.join(classes.columns))}"
     label = _label_beside(sources[0], label, [("--classes", name) for name in columns], command)
     labels = []
@@ -264,26 +293,36 @@ def _class_labels(
 ) -> tuple[Any, ...] | None:
     """The label of each column of probabilities as a value of the label column; None: its number.
 
-    If not typed: text is a column's name, or what a ``*`` stood for if a name of these is among the first
-    labels; numbers are what a ``*`` stood for, if that is numbers in all columns.
+    If not typed: text is a column's name, or, of columns that a pattern found, the part of the name that is
+    not the same in all, if one of these parts is among the first labels. Numbers and truth values are such
+    parts too, or else the numbers of columns, in the order of typing.
     """
     for source, column in zip(sources, columns, strict=True):
         _refuse_kind(source, column, sources[0], columns[0])
     if classes.labels is not None:
         return tuple(_typed(typed, "--class-labels", columns[0]) for typed in classes.labels)
-    matched = found.matched
-    if columns[0].kind == "text":
+    matched, column = found.matched, columns[0]
+    where = (
+        f"{shown(sources[0].path)}: column {shown(column.name)} holds {_KINDS[column.kind]}: say which label"
+    )
+    if column.kind == "text":
         if found.lists is not None:
             raise InputError(
-                f"{shown(sources[0].path)}: column {shown(columns[0].name)} holds text: say which label each "
-                f"of the {len(found.names)} numbers of {shown(found.lists)} is of, with --class-labels"
+                f"{where} each of the {len(found.names)} numbers of {shown(found.lists)} is of, with "
+                "--class-labels"
             )
-        if matched is not None and set(first_values(sources[0], columns[0].name)) & set(matched):
+        if matched is not None and set(first_values(sources[0], column.name)) & set(matched):
             return matched
         return found.names
-    if columns[0].kind == "number" and matched is not None and all(map(str.isdecimal, matched)):
-        return tuple(map(int, matched))
-    return None
+    if matched is None:
+        return None
+    try:
+        labels = tuple(_typed(part, "--classes", column) for part in matched)
+    except InputError:
+        # columns that a pattern found have no order that anybody chose
+        listed = ", ".join(map(shown, found.names[:4])) + (", ..." if len(found.names) > 4 else "")
+        raise InputError(f"{where} each column ({listed}) is of, with --class-labels") from None
+    return labels
 
 
 def _refuse_kind(source: Source, column: Column, first: Source, expected: Column) -> None:

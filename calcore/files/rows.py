@@ -104,6 +104,7 @@ def take_in_rows(
     groups: str | None = None,
     by: str | None = None,
     groups_option: str = "--groups",
+    by_option: str = "--by",
     command: str = "calcore certify",
     progress: Progress | None = None,
 ) -> SingleRows:
@@ -116,10 +117,10 @@ def take_in_rows(
     scores : sequence of (str, str), optional
         The option that named it, and the column, of each model; default one column that is found.
     groups, by : str, optional
-        Columns of what rows belong to (`groups_option`) and of segments (``--by``). Their values are numbered
-        over all files: equal values are one group.
-    groups_option : str
-        What asked for `groups`.
+        Columns of what rows belong to, and of segments. Their values are numbered over all files: equal
+        values are one group.
+    groups_option, by_option : str
+        What asked for them.
 
     Raises
     ------
@@ -130,7 +131,7 @@ def take_in_rows(
     if plan.tables or plan.label is None:
         why = f"rows to draw from ({groups_option})" if groups else f"single rows, which {command} needs"
         raise InputError(f"{shown(plan.tables[0])}: a saved table has no {why}")
-    members = _MembersOf(plan, groups, by, groups_option)
+    members = _MembersOf(plan, groups, by, (groups_option, by_option))
     held = [Held() for _ in range(1 if classes is not None else 1 + len(plan.others))]
     for source, batch, rows in batches(plan, progress, members.columns):
         with located(source, batch.start, plan):
@@ -156,10 +157,12 @@ def take_in_rows(
 class _MembersOf:
     """Columns of groups and segments, while they are read."""
 
-    def __init__(self, plan: Plan, groups: str | None, by: str | None, option: str = "--groups") -> None:
+    def __init__(
+        self, plan: Plan, groups: str | None, by: str | None, options: tuple[str, str] = ("--groups", "--by")
+    ) -> None:
         self._names = (groups, by)
         self._parts: tuple[list[pa.Array], list[pa.Array]] = ([], [])
-        for asked, name in ((option, groups), ("--by", by)):
+        for asked, name in zip(options, (groups, by), strict=True):
             if name is None:
                 continue
             for what, taken in (("label", plan.label), *(("score", column) for column in plan.scores)):
@@ -193,7 +196,13 @@ def _coded(members: Sequence[pa.Array], name: str) -> Members:
         raise InputError(
             f"column {shown(name)} must have one type in all files; it has {', '.join(sorted(kinds))}"
         )
-    codes = pa.chunked_array(list(map(codable, members))).dictionary_encode().combine_chunks()
+    try:
+        codes = pa.chunked_array(list(map(codable, members))).dictionary_encode().combine_chunks()
+    except pa.ArrowException as error:
+        raise InputError(
+            f"column {shown(name)} holds {kinds.pop()}, which cannot be told apart; name a column of numbers "
+            "or text"
+        ) from error
     coded = codes if isinstance(codes, pa.DictionaryArray) else codes.chunk(0)
     return Members(as_numpy(coded.indices), coded.dictionary)
 
@@ -256,15 +265,14 @@ def take_in_joined(
     """Read the scores of two models from two files, rows matched by column `on`; others as `take_in_rows`.
 
     Every value of `on` must be once in each file, with the same label: a row that only one model has scored
-    would make the comparison one of different rows. Rows are in the order of the first file.
+    would make the comparison one of different rows. Rows are in the order of the first file, which has the
+    groups too.
     """
     paths = expand(patterns)
     if len(paths) != 2:
         raise InputError(f"--on {shown(on)} joins two files; got {len(paths)}")
-    if groups is not None:
-        raise InputError("--groups is for models in one file: leave it out beside --on")
 
-    def read(path: str, name: str) -> tuple[SingleRows, Members]:
+    def read(path: str, name: str, belong: str | None) -> tuple[SingleRows, Members]:
         rows = take_in_rows(
             [path],
             label=label,
@@ -272,13 +280,15 @@ def take_in_joined(
             pos_label=pos_label,
             groups=on,
             groups_option="--on",
+            by=belong,
+            by_option="--groups",
             command=command,
             progress=progress,
         )
         assert rows.groups is not None
         return rows, rows.groups
 
-    (first, here), (second, there) = read(paths[0], score), read(paths[1], versus)
+    (first, here), (second, there) = read(paths[0], score, groups), read(paths[1], versus, None)
     for given, members in ((first, here), (second, there)):
         repeated = np.flatnonzero(np.bincount(members.codes) > 1)
         if len(repeated):
@@ -317,7 +327,7 @@ def take_in_joined(
     return SingleRows(
         first.labels,
         (first.scores[0], second.scores[0][matched]),
-        None,
+        first.segments,
         None,
         (*first.files, *second.files),
         first.label,

@@ -1,6 +1,12 @@
-"""Results for people: a certificate or a table of scores as text for a terminal, a log or a mail."""
+"""Results for people: certificates and tables as text for a terminal, a log or a mail; evaluations as a page.
+
+`html` is loaded on first use: it needs the extra ``report``.
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
 
 from calcore.report.text import (
     ScoreBin,
@@ -23,3 +29,9 @@ __all__ = [
     "summary_text",
     "table_text",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "html":
+        raise AttributeError(f"module 'calcore.report' has no attribute {name!r}")
+    return import_module("calcore.report.page").html

@@ -79,6 +79,7 @@ def _versus(m: ModelsEvaluation) -> dict[str, Any]:
     """What the template asks of the differences."""
     return {
         "verdict": m.verdict,
+        "methods": m.methods,
         "level": _percent(m.delta),
         "n": f"{m.comparison.n:,}",
         "n_resamples": f"{m.comparison.n_resamples:,}",
@@ -130,11 +131,8 @@ def _ranking(m: ModelsEvaluation) -> Iterator[tuple[str, ...]]:
     for k in CURVE_BINS:
         metric = f"ece@{k}"
         least = m.smallest(metric)
-        told = [
-            name
-            for name in m.names
-            if name != least and m.comparison.difference(least, name, metric).distinguishable
-        ]
+        others = [m.comparison.difference(least, name, metric) for name in m.names if name != least]
+        told = [d.b + (" (biased)" if d.is_biased else "") for d in others if d.distinguishable]
         values = (short(m.comparison.estimate(name, metric).estimate) for name in m.names)
         yield f"{k}", *values, least, ", ".join(told) or "none"
 
@@ -147,6 +145,7 @@ def _curves(m: ModelsEvaluation) -> Picture:
     return Picture(
         address(draw, 6.4, 4.4),
         f"Expected calibration error of {', '.join(m.names)} over 5 to 50 bins",
-        "ECE over the number of equally wide bins, with one standard deviation; dotted, what a calibrated "
-        "model would get from noise alone. Where bands overlap, the curves do not say which model is better.",
+        "ECE over the number of equally wide bins, of all rows, with one standard deviation; dotted, what a "
+        "calibrated model would get from noise alone. Bands are of each model alone; the tables say what can "
+        "be told apart.",
     )

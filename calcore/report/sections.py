@@ -36,7 +36,7 @@ def sections(e: Evaluation, prefix: str = "") -> dict[str, Any]:
         "curve": list(_curve(e)),
         "clinical": list(_clinical(e)),
         "bins": list(_bins(e)),
-        "sensitivity": [(f"{v:g}", certified(c), c.winner) for v, c in e.sensitivity.items()],
+        "sensitivity": list(_sensitivity(e)),
         "segments": list(_segments(e)),
         "n_segments": 0 if e.segments is None else len(e.segments),
         "pictures": list(_pictures(e)),
@@ -70,7 +70,8 @@ def _pictures(e: Evaluation) -> Iterator[Picture]:
     level = _percent(e.delta)
     off = int(e.residuals.too_high.sum()), int(e.residuals.too_low.sum())
     used = int((e.diagram.bins.counts > 0).sum())
-    cancels = " Errors of both signs cancel, so a small ECE hides structure." if e.diagram.cancels else ""
+    both = " Bins are off in both directions: that cancels in the mean gap, and would in wider bins."
+    cancels = both if e.diagram.cancels else ""
     yield Picture(
         address(e.diagram.plot, 5.6, 5.6),
         f"Reliability diagram of {e.name}: ECE {e.diagram.ece:.3g} over quantile bins",
@@ -114,8 +115,9 @@ def _data(svg: bytes) -> str:
 
 def _facts(e: Evaluation) -> Iterator[tuple[str, str]]:
     d = e.data
-    yield "Rows", f"{d.n:,}, of which {d.n_positive:,} positive"
-    if e.n_dropped:
+    said = "positive" if e.event == "positive" else "right first choices"
+    yield "Rows", f"{d.n:,}, of which {d.n_positive:,} {said}"
+    if e.n_groups is not None:
         yield "Groups", f"one random row of each: {d.n:,} of {d.n + e.n_dropped:,} rows"
     yield "Base rate", f"{short(d.base_rate)}; mean score {short(d.mean_score)}"
     yield "Scores", f"from {d.lowest:.6g} to {d.highest:.6g}; {d.n_distinct:,} different"
@@ -123,7 +125,8 @@ def _facts(e: Evaluation) -> Iterator[tuple[str, str]]:
     yield "Ties", ties if d.largest_tie > 1 else "no two scores are equal"
     yield "Certain scores", f"{d.n_zero:,} of exactly 0, {d.n_one:,} of exactly 1"
     yield "Clipped", f"{d.n_clipped:,} scores, which were a rounding error outside [0, 1]"
-    yield "Classes", "only one in these rows" if d.one_class else "both"
+    both = "both" if e.event == "positive" else "right and wrong"
+    yield "Labels", "only one in these rows" if d.one_class else both
 
 
 _NAMES = {"brier": "Brier score", "log_loss": "Log loss (nats)"}
@@ -131,6 +134,7 @@ _NOTES = {
     "brier": "proper: decides between models",
     "log_loss": "proper: decides between models",
     "lin_ce": "truthful: no distortion of the truth lowers it",
+    "lin_ce of first choices": "can be lowered by distortion: see ConfCE",
     "ece": "diagnosis only: depends on the bins",
 }
 
@@ -139,7 +143,8 @@ def _scores(e: Evaluation) -> Iterator[Line]:
     for found in e.comparison.estimates:
         kind, _, bins = found.metric.partition("@")
         name = _NAMES.get(kind) or {"ece": "ECE, {} bins", "lin_ce": "LinCE, {} rank bins"}[kind].format(bins)
-        note = _NOTES[kind] + ("; biased, interval misses too often" if found.is_biased else "")
+        told = "lin_ce of first choices" if kind == "lin_ce" and e.event == "top label" else kind
+        note = _NOTES[told] + ("; biased, interval misses too often" if found.is_biased else "")
         yield Line(name, short(found.estimate), within(found.interval), note)
     used = int((e.diagram.bins.counts > 0).sum())
     noise = "diagnosis only; bins of the diagram"
@@ -147,7 +152,8 @@ def _scores(e: Evaluation) -> Iterator[Line]:
     risk = f"ranking only: errors if the unsure are left out; {short(e.risk.error)} if none are"
     yield Line("AURC", short(e.risk.aurc), "", risk)
     if e.auroc is not None:
-        yield Line("AUROC", short(e.auroc), "", "ranking only: says nothing about calibration")
+        ends = "" if e.auroc_interval is None else within(e.auroc_interval)
+        yield Line("AUROC", short(e.auroc), ends, "ranking only: says nothing about calibration")
 
 
 def _parts(e: Evaluation) -> Iterator[Line]:
@@ -157,7 +163,12 @@ def _parts(e: Evaluation) -> Iterator[Line]:
     yield Line("Uncertainty", short(b.uncertainty), "", "of the labels alone")
     inside = b.within_bin_variance - b.within_bin_covariance
     yield Line("Inside bins", short(inside), "", "variance less covariance, what bins leave out")
-    yield Line("Miscalibration", short(c.miscalibration), "", "isotonic: what recalibration would gain")
+    yield Line(
+        "Miscalibration",
+        short(c.miscalibration),
+        "",
+        "isotonic: at most what recalibration gains in these rows",
+    )
     yield Line("Discrimination", short(c.discrimination), "", "isotonic: what scores tell about labels")
 
 
@@ -200,13 +211,22 @@ def _bins(e: Evaluation) -> Iterator[tuple[str, ...]]:
         verdict = "too high" if e.residuals.too_high[i] else "too low" if e.residuals.too_low[i] else ""
         low, high = e.diagram.simultaneous[i].tolist()
         yield (
-            f"{bins.edges[i]:.4g} – {bins.edges[i + 1]:.4g}",
+            f"{max(bins.edges[i], e.data.lowest):.4g} – {min(bins.edges[i + 1], e.data.highest):.4g}",
             f"{bins.counts[i]:,}",
             short(float(bins.mean_score[i])),
             short(float(bins.positive_rate[i])),
             f"[{_rounded(low, 4, ROUND_FLOOR)}, {_rounded(high, 4, ROUND_CEILING)}]",
             verdict,
         )
+
+
+def _sensitivity(e: Evaluation) -> Iterator[tuple[str, ...]]:
+    """Rates of two bins that are certified to be apart are a variation of that size, or more."""
+    ends = e.diagram.simultaneous[e.diagram.bins.counts > 0]
+    least = float(ends[:, 0].max() - ends[:, 1].min())
+    for v, c in e.sensitivity.items():
+        refuted = f"V is refuted: rates of bins vary by {_rounded(least, 3, ROUND_FLOOR)} or more"
+        yield f"{v:g}", certified(c), c.winner, refuted if v < least else ""
 
 
 def _segments(e: Evaluation) -> Iterator[tuple[str, ...]]:

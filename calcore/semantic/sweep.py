@@ -14,7 +14,7 @@ from calcore.semantic.samples import SemanticSamples
 from calcore.semantic.scoring import SemanticScores, score_samples
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from calcore.figures import Axes
 
 __all__ = ["ANSWERS", "AnswerSweep", "sweep_answers"]
 

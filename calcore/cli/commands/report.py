@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import textwrap
@@ -101,6 +102,8 @@ def report(
     first which model is better, and what can be told apart. Holds all rows in memory; of more than a million
     rows a random million is resampled. For a release gate use 'calcore certify --max-ce'.
     """
+    from calcore import _validate
+    from calcore.comparison import checked_resamples
     from calcore.files.paths import InputError, expand, shown, spare
     from calcore.files.plan import Classes
 
@@ -120,7 +123,9 @@ def report(
     if name is not None and len(scores) > 1:
         raise InputError("--name is for one model: with several --score each is called by its column")
     numbers = {"delta": delta, "variation": variation, "n_resamples": resamples, "rng": seed}
-    _evaluated([0, 1], [0.25, 0.75], **numbers)
+    with _in_words():
+        checked_resamples(resamples, _validate.probability(delta, "delta"))
+    _evaluated([0, 1], [0.25, 0.75], **numbers | {"n_resamples": min(resamples, math.ceil(2.0 / delta))})
     paths = expand(files)
     if output is None:
         if len(paths) > 1:
@@ -262,4 +267,4 @@ def _write(path: str, text: str) -> None:
     from calcore.files.paths import open_native, replacing
 
     with replacing(path) as part, open_native(part, "wb") as file:
-        file.write(text.encode())
+        file.write(text.encode("utf-8", "backslashreplace"))

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calcore.cli.commands.options import Force, Json, Output, Seed, Threads
-from calcore.cli.commands.root import app
+from calcore.cli.commands.root import Commands, app
 from calcore.cli.commands.shared import progress_bar, text_width, write_json, write_text
 from calcore.cli.process import DONE, FAILED, complain, exit_codes
 
 if TYPE_CHECKING:
     from calcore.semantic import ChatClient, GatheredSamples, Judge, Misfit, PlannedCalls, Question
 
-semantic_app = typer.Typer(
+semantic_app = Commands(
     rich_markup_mode=None,
     help="Answers of a language model: sample, cluster by meaning, grade, score.",
     epilog="Each step reads and writes files of questions, JSON lines or Parquet, and runs alone. Keys for "

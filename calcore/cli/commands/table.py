@@ -21,14 +21,14 @@ from calcore.cli.commands.options import (
     Threads,
     grid_name,
 )
-from calcore.cli.commands.root import app
+from calcore.cli.commands.root import Commands, app
 from calcore.cli.commands.shared import progress_bar, sum_of_tables, text_width, write_json, write_text
 from calcore.cli.process import DONE, exit_codes, write
 
 if TYPE_CHECKING:
     from calcore.table import CellTable
 
-table_app = typer.Typer(
+table_app = Commands(
     rich_markup_mode=None,
     help="Tables of scores: build day by day, add up, certify.",
     no_args_is_help=True,

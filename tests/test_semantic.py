@@ -738,3 +738,76 @@ class TestSweep:
             sweep_answers(samples, numbers)
         with pytest.raises(TypeError, match="samples must be SemanticSamples"):
             sweep_answers([[0] * 10])  # type: ignore[arg-type]
+
+
+class TestGradedModes:
+    def test_truncated_answers_keep_the_grade_whatever_ties_do(self) -> None:
+        samples = SemanticSamples.of([f"q{i}" for i in range(200)], [[0, 1, 1, 1]] * 200, grades=[1, 0] * 100)
+        for ties in ("first", "random"):
+            found = semantic_confidence(samples.truncated(2), estimator="sem1", ties=ties)
+            assert np.isfinite(found.y).all()
+        assert samples.truncated(4).graded is not None
+        assert samples.truncated(2).graded is None
+        assert samples.take([3, 1]).graded is not None
+
+    def test_tied_questions_that_random_ties_lose_are_counted(self) -> None:
+        samples = SemanticSamples.of(
+            [f"q{i}" for i in range(100)], [[0, 1]] * 50 + [[0, 0]] * 50, grades=[1, 0] * 50
+        )
+        found = score_samples(samples, ties="random", n_resamples=99)
+        lost = 100 - found.n_graded
+        assert 10 <= lost <= 40
+        assert found.warnings[0].startswith(f"{lost} tied questions are left out")
+        assert score_samples(samples, n_resamples=99).n_graded == 100
+
+    def test_a_published_mode_is_the_one_that_is_graded(self) -> None:
+        answers = [[1, 0, 1, 0], [5, 5, 2, 2], [3, 3, 3, 1]]
+        samples = SemanticSamples.of(["a", "b", "c"], answers, grades=[1, 0, 1], modes=[1, 2, None])
+        found = semantic_confidence(samples, estimator="sem1")
+        assert found.mode.tolist() == [1, 2, 3]
+        assert found.y.tolist() == [1, 0, 1]
+        assert found.confidence.tolist() == [0.5, 0.5, 0.75]
+        table = [{0: 0, 1: 1}, {2: 0, 5: 1}, {3: 1}]
+        graded = SemanticSamples.of(["a", "b", "c"], answers, class_grades=table, modes=[1, 2, None])
+        assert semantic_confidence(graded, estimator="sem1").y.tolist() == [1, 0, 1]
+
+    @pytest.mark.parametrize(
+        ("modes", "kind", "says"),
+        [
+            (
+                [2],
+                ValueError,
+                "modes must be classes that no other is more frequent than; got 2 for question 'a'",
+            ),
+            ([9], ValueError, "got 9 for question 'a', whose most frequent is 1"),
+            (["1"], TypeError, "modes must be class numbers or None; got '1'"),
+            ([True], TypeError, "modes must be class numbers or None; got True"),
+        ],
+    )
+    def test_faults(self, modes: list[Any], kind: type[Exception], says: str) -> None:
+        with pytest.raises(kind, match=re.escape(says)):
+            SemanticSamples.of(["a"], [[1, 1, 2]], grades=[1], modes=modes)
+
+
+def test_numbers_of_answers_that_differ_between_models_are_said() -> None:
+    ids = [f"q{i}" for i in range(40)]
+    many = SemanticSamples.of(ids, [[0] * 9 + [1]] * 40, grades=[1, 0] * 20)
+    few = SemanticSamples.of(ids[:30], [[0] * 3 + [1]] * 30, grades=[1, 0] * 15)
+    found = compare_semantic({"many": many, "few": few}, n_resamples=99)
+    assert found.warnings[0] == "10 questions of 'many' are not among those of all models"
+    assert found.warnings[1].startswith("answers to each question, on average: 'many' 10, 'few' 4.")
+    assert compare_semantic({"a": many, "b": many}, n_resamples=99).warnings == ()
+
+
+def test_the_order_of_stated_confidences_changes_nothing() -> None:
+    rng = np.random.default_rng(3)
+    stated = rng.choice([0.3, 0.6, 0.7, 0.8, 0.9], (50, 20))
+    ids, answers, grades = [f"q{i}" for i in range(50)], [[0] * 20] * 50, [1, 0] * 25
+    found = [
+        score_samples(
+            SemanticSamples.of(ids, answers, grades=grades, verbalized=rng.permuted(stated, axis=1)),
+            n_resamples=99,
+        ).score("ver")
+        for _ in range(4)
+    ]
+    assert len({each.ece.estimate for each in found}) == 1

@@ -173,6 +173,42 @@ def test_observed_ties_pull_sem2_down() -> None:
     assert abs(exact - (0.5 - norm.pdf(0) / math.sqrt(n))) < 0.002
 
 
+@pytest.mark.parametrize("ties", ["first", "random"])
+def test_sem2_is_below_sem1_given_the_counts(ties: str) -> None:
+    """(S4), by all selections of answers that are known: it depends on no shares and no grades."""
+    for n in range(2, 8):
+        for counts in compositions(n, 3):
+            answers = [k for k, many in enumerate(counts) for _ in range(many)]
+            for s in {1, n // 2, n - 1} - {0, n}:
+                m, gap, largest, chosen, total = n - s, 0.0, 0.0, 0.0, 0
+                for places in itertools.combinations(range(n), s):
+                    inside = [sum(answers[i] == k for i in places) for k in range(3)]
+                    best = [k for k in range(3) if inside[k] == max(inside)]
+                    best = best[:1] if ties == "first" else best
+                    total += 1
+                    largest += max(inside)
+                    chosen += sum(counts[k] for k in best) / len(best)
+                    outside = sum(counts[k] - inside[k] for k in best) / len(best)
+                    gap += max(counts) / n - outside / m
+                formula = (largest / total - s * max(counts) / n + max(counts) - chosen / total) / m
+                assert math.isclose(gap / total, formula, abs_tol=1e-12)
+                assert formula >= -1e-12
+
+
+def test_more_answers_choose_no_worse_if_ties_are_random() -> None:
+    """THEORY 12.2: the share of the mode of n answers is not below that of s of them."""
+    for pi in ([0.55, 0.45], [0.45, 0.55], [0.4, 0.35, 0.25], [0.34, 0.33, 0.33], [0.7, 0.2, 0.1]):
+        shares = np.array(pi)
+        for n in range(2, 12):
+            of_all = shares @ mode_law(pi, n, ties="random").sum(axis=1)
+            assert expected_sem2(pi, n, ties="random") <= of_all + ROUNDING
+    # with ties to the lowest number that depends on which of s and n are even
+    for n, wanted in ((5, 0.1 * (0.7975 - 0.593126875)), (10, -0.0145)):
+        law = mode_law([0.55, 0.45], n, ties="first").sum(axis=1)
+        difference = expected_sem2([0.55, 0.45], n, ties="first") - float(np.array([0.55, 0.45]) @ law)
+        assert math.isclose(difference, wanted, abs_tol=5e-5 if n == 10 else 1e-9)
+
+
 # --- populations -------------------------------------------------------------------------------------------
 
 

@@ -24,7 +24,7 @@ __all__ = ["agreement_text", "semantic_comparison_text", "semantic_text", "sweep
 _NAMES = {"sem1": "Sem1", "sem2": "Sem2", "ver": "Ver", "logit": "Logit"}
 _DIGITS = 4
 _HOW_TO_READ = (
-    "How to read it: a confidence is held against the grade of the most frequent answer. Sem1 takes its "
+    "How to read it: a confidence is held against the grade of {answer}. Sem1 takes its "
     "share among all answers, which choosing the most frequent inflates; Sem2 its share among answers that "
     "did not choose it. Excess above 0 is over-confidence. Intervals are approximate; a certified range "
     "holds at every number of questions, if these are independent of each other."
@@ -82,7 +82,10 @@ def semantic_text(scores: SemanticScores, *, data: str = "", explained: bool = T
         width,
     )
     if explained:
-        parts.append(textwrap.fill(_HOW_TO_READ, width))
+        answer = "the most frequent answer"
+        if s.correctness == "split":
+            answer += ", of Sem2 against that of the class which each split chose"
+        parts.append(textwrap.fill(_HOW_TO_READ.format(answer=answer), width))
     return "\n\n".join(parts)
 
 
@@ -218,7 +221,8 @@ def _low_margin(s: SemanticScores) -> str:
     return (
         f"{which}: on {low.n:,} graded ones Sem1-ECE is {low.sem1.estimate:.{_DIGITS}f} (excess "
         f"{low.sem1_excess:+.{_DIGITS}f}), Sem2-ECE {low.sem2.estimate:.{_DIGITS}f} (excess "
-        f"{low.sem2_excess:+.{_DIGITS}f}); their difference is {low.difference.verdict}."
+        f"{low.sem2_excess:+.{_DIGITS}f}); their difference is {low.difference.verdict}"
+        f"{' (biased)' if low.difference.is_biased else ''}."
     )
 
 

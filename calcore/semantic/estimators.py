@@ -171,8 +171,8 @@ def semantic_confidence(
     "sem1" is the share of the most frequent class among all N answers: on average too high, as the class was
     chosen because its share is high. "sem2" chooses the class on one part of the answers and counts it in the
     other: the share is then unbiased for the class that was chosen, which is seldom a worse one. Which of the
-    two has the smaller calibration error depends on the model: of one that is over-confident where its
-    answers disagree, "sem2" (THEORY 12.4).
+    two has the smaller calibration error depends on the model: of one that is well over-confident where its
+    answers disagree, "sem2", with many splits (THEORY 12.4).
 
     Parameters
     ----------
@@ -254,6 +254,8 @@ def semantic_confidence(
     keys = keys_of(samples.ids, number) if needs_keys else np.zeros(len(samples), np.uint64)
     starts = np.cumsum(samples.n_classes) - samples.n_classes
     mode, first, _ = counted(samples, keys, random_ties, threads)
+    if not random_ties and samples.graded is not None:
+        mode = samples.graded
     y = _grades_of_modes(samples, starts, mode)
     if estimator == "sem1":
         return SemanticConfidences(
@@ -356,5 +358,6 @@ def _grades_of_modes(samples: SemanticSamples, starts: Integers, mode: NDArray[n
     if samples.class_grades is not None:
         of_classes: Floats = samples.class_grades[starts + mode]
         return of_classes
-    first = counted(samples, np.zeros(len(samples), np.uint64), False, 1)[0]
-    return np.where(mode == first, samples.grades, np.nan)
+    if samples.graded is None:  # of the mode of more answers, which is deployed whatever these say
+        return samples.grades
+    return np.where(mode == samples.graded, samples.grades, np.nan)

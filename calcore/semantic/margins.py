@@ -242,8 +242,8 @@ def gap_by_margin(
     The gap of one question may be negative: splits are random.
 
     Buckets are of margins as they were observed in the same answers, which are larger than the true ones on
-    average. Among questions that are chosen for a low one, "sem1" is not inflated any more, and "sem2" is too
-    low by as much (THEORY 12.5): read `sem1_excess` and `sem2_excess` of low buckets with this in mind.
+    average. Among questions that are chosen by one, "sem2" is lower than "sem1" whatever the model; which of
+    them is nearer to the accuracy depends on the model (THEORY 12.5).
 
     Examples
     --------

@@ -43,6 +43,9 @@ class SemanticSamples:
         1, 0, or NaN if missing; None if only the modes were graded.
     grades : read-only float64 array of shape (Q,)
         1, 0 or NaN: of the mode. After `truncated` without `class_grades`, of the mode of all answers.
+    graded : read-only int32 array of shape (Q,) or None
+        Which class `grades` is of, as in `codes`. None after `truncated` without `class_grades`: it need not
+        be among the answers any more.
     verbalized : read-only float64 array of shape (n,) or None
         Verbalised confidence of each answer; NaN if missing.
     verbalized_means : read-only float64 array of shape (Q,) or None
@@ -58,6 +61,7 @@ class SemanticSamples:
     classes: Integers
     class_grades: Floats | None
     grades: Floats
+    graded: NDArray[np.int32] | None
     verbalized: Floats | None
     verbalized_means: Floats | None
     logit: Floats | None
@@ -75,6 +79,7 @@ class SemanticSamples:
         assignments: Any,
         *,
         grades: Any = None,
+        modes: Any = None,
         class_grades: Any = None,
         verbalized: Any = None,
         logit: Any = None,
@@ -90,6 +95,9 @@ class SemanticSamples:
             >= 0 that are the same where the meaning is. Two answers or more to a question.
         grades : sequence of length Q, optional
             1 if the mode of all answers is right, 0 if not; None, NaN or -1 if that is not known.
+        modes : sequence of length Q, optional
+            The class that `grades` is of, one of the most frequent; None where it is the one with the lowest
+            number, as everywhere by default.
         class_grades : sequence of length Q, optional
             Of each question a mapping from classes to 1, 0 or missing, or a sequence of these by class
             number; None for a question of which nothing is known. Classes that it leaves out are missing.
@@ -126,7 +134,8 @@ class SemanticSamples:
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         codes, n_classes, classes = _numbered(flat, offsets)
         starts = _starts(n_classes)
-        modes = _first_modes(codes, offsets, n_classes)
+        first = _first_modes(codes, offsets, n_classes)
+        modes = first if modes is None else _given_modes(modes, names, codes, offsets, classes, starts, first)
         given = _column(grades, "grades", names, _grade)
         table = None if class_grades is None else _grade_table(class_grades, names, classes, starts)
         if table is not None:
@@ -150,6 +159,7 @@ class SemanticSamples:
             classes=classes,
             class_grades=table,
             grades=given,
+            graded=modes,
             verbalized=each,
             verbalized_means=means,
             logit=None if logit is None else _column(logit, "logit", names, _confidence),
@@ -235,7 +245,9 @@ class SemanticSamples:
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[index] - offsets[:-1], sizes)
         flat = self.classes[self.codes[places] + np.repeat(starts[index], sizes)]
         codes, n_classes, classes = _numbered(flat, offsets)
-        grades, table = self.grades[index], None
+        grades, table, graded = self.grades[index], None, None
+        if self.graded is not None and np.array_equal(sizes, self.sizes[index]):
+            graded = self.graded[index]
         if self.class_grades is not None:
             before = np.empty(len(classes))
             own = _starts(n_classes)
@@ -243,7 +255,8 @@ class SemanticSamples:
                 self.codes[places] + np.repeat(starts[index], sizes)
             ]
             table = before
-            grades = table[own + _first_modes(codes, offsets, n_classes)]
+            graded = _first_modes(codes, offsets, n_classes)
+            grades = table[own + graded]
 
         def chosen(column: Floats | None) -> Floats | None:
             return None if column is None else column[index]
@@ -256,6 +269,7 @@ class SemanticSamples:
             classes=classes,
             class_grades=table,
             grades=grades,
+            graded=graded,
             verbalized=None if self.verbalized is None else self.verbalized[places],
             verbalized_means=chosen(self.verbalized_means),
             logit=chosen(self.logit),
@@ -274,6 +288,37 @@ def _numbered(flat: Integers, offsets: Integers) -> tuple[NDArray[np.int32], Int
     n_classes = np.empty(len(offsets) - 1, np.int64)
     used = semantic.number(_validate.read_only(flat), _validate.read_only(offsets), codes, classes, n_classes)
     return codes, n_classes, classes[:used].copy()
+
+
+def _given_modes(
+    modes: Any,
+    names: tuple[str, ...],
+    codes: NDArray[np.int32],
+    offsets: Integers,
+    classes: Integers,
+    starts: Integers,
+    first: NDArray[np.int32],
+) -> NDArray[np.int32]:
+    """Numbers of the classes that were graded, each checked to be a mode."""
+    found = first.copy()
+    for q, mode in enumerate(_check_length(modes, "modes", names)):
+        if mode is None:
+            continue
+        if isinstance(mode, bool) or not isinstance(mode, (int, np.integer)):
+            raise TypeError(
+                f"modes must be class numbers or None; got {mode!r:.60} for question {names[q]!r:.60}"
+            )
+        counts = np.bincount(codes[offsets[q] : offsets[q + 1]])
+        own = classes[starts[q] : starts[q] + len(counts)]
+        place: Integers = np.flatnonzero(own == mode)
+        if len(place) != 1 or counts[place[0]] < counts.max():
+            likely = ", ".join(map(str, own[counts == counts.max()]))
+            raise ValueError(
+                f"modes must be classes that no other is more frequent than; got {mode!r:.60} for question "
+                f"{names[q]!r:.60}, whose most frequent is {likely}"
+            )
+        found[q] = place[0]
+    return found
 
 
 def _first_modes(codes: NDArray[np.int32], offsets: Integers, n_classes: Integers) -> NDArray[np.int32]:

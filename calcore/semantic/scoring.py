@@ -388,7 +388,9 @@ def score_samples(
         correctness=str(correctness),
         n_resamples=int(n_resamples),
         delta=delta,
-        warnings=tuple(_warnings(samples, n_graded, right, n_missing, missing, scores, found.warnings)),
+        warnings=tuple(
+            _warnings(samples, n_graded, right, n_missing, missing, scores, found.warnings, str(ties))
+        ),
     )
 
 
@@ -536,17 +538,29 @@ def compare_semantic(
                 "n_threads": n_threads,
             },
         )
-    ungraded = len(common) - n
     return SemanticComparison(
         models=tuple(models),
         n=n,
         n_left_out={name: len(samples) - n for name, samples in models.items()},
         accuracy={name: float(found["sem1"].y[usable].mean()) for name, found in by_model.items()},
         comparisons=comparisons,
-        warnings=(f"{ungraded} of {len(common)} common questions are not graded in every model",)
-        if ungraded
-        else (),
+        warnings=tuple(_of_models(models, len(common), n)),
     )
+
+
+def _of_models(models: Mapping[str, SemanticSamples], n_common: int, n: int) -> Iterator[str]:
+    if n < n_common:
+        yield f"{n_common - n} of {n_common} common questions are not graded in every model"
+    for name, samples in models.items():
+        if len(samples) > n_common:
+            yield f"{len(samples) - n_common} questions of {name!r} are not among those of all models"
+    answers = {name: float(samples.sizes.mean()) for name, samples in models.items()}
+    if max(answers.values()) > 1.25 * min(answers.values()):
+        told = ", ".join(f"{name!r} {mean:.4g}" for name, mean in answers.items())
+        yield (
+            f"answers to each question, on average: {told}. Confidences from fewer answers are further off, "
+            "so that part of the difference is of the number of answers; `truncated` makes numbers equal"
+        )
 
 
 # --- parts -------------------------------------------------------------------------------------------------
@@ -737,7 +751,14 @@ def _warnings(
     missing: Missing,
     scores: tuple[EstimatorScore, ...],
     of_comparisons: tuple[str, ...],
+    ties: str,
 ) -> Iterator[str]:
+    lost = samples.n_graded - n_graded
+    if ties == "random" and samples.class_grades is None and lost:
+        yield (
+            f"{lost} tied questions are left out, since another of their modes was graded than was drawn: "
+            "accuracy comes out too high; class grades mend that"
+        )
     if n_graded < len(samples):
         yield f"{len(samples) - n_graded} of {len(samples)} questions are not graded; errors leave them out"
     if min(right, n_graded - right) < _FEW:

@@ -1,4 +1,4 @@
-"""Cell tables of data frames, made by the engine that holds them: pandas, Polars, PyArrow, DuckDB, Dask, Spark.
+"""Cell tables of data frames, made by the engine that holds them.
 
 >>> import pandas
 >>> from calcore_bindings.frames import cell_table
@@ -6,17 +6,17 @@
 >>> cell_table(frame, score="p", label="late")
 <CellTable: 3 rows in 100,800 linear cells>
 
-One group-by counts the rows of each cell; no row reaches Python, and at most 100,800 groups do. All arithmetic
-before the sums is done in doubles by +, -, *, / and square roots, which IEEE 754 rounds correctly, and rounding
-to whole numbers is such an addition too (`_nearest`): engines differ in how their own `round`, `floor` and casts
-treat halves, fractions and negative numbers. What is cast to integers is a whole number already, and integers
-add up exactly in any order. So the table is the one that `calcore.CellTable.update` makes, bit for bit, on each
+One group-by counts the rows of each cell: no row reaches Python, only groups do. All arithmetic before the
+sums is done in doubles by ``+ - * /`` and square roots, which IEEE 754 rounds correctly. Rounding to whole
+numbers is an addition too (`_nearest`), because engines differ in how `round`, `floor` and casts treat
+halves, fractions and negative numbers. What is cast to integers is a whole number already, and integers add
+up exactly in any order. So the table is the one that `calcore.CellTable.update` makes, bit for bit, on each
 engine and for any partition of the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
@@ -57,13 +57,17 @@ _MISSING, _NAN, _BELOW, _ABOVE = 1, 2, 3, 4
 _FLOATS = (nw.Float64, nw.Float32)
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
 
-_SUMS = ("n", "positive", "minus", "clipped", "offset", "hit", "square")
+# Engines spend most of the time on random access to the sums of groups. So the kind of a row goes into the key
+# of its group, _KINDS * cell + kind, instead of a sum for each kind, and one over positives.
+_KINDS = 8
+_POSITIVE, _MINUS, _CLIPPED = 1, 2, 4
+_SUMS = ("n", "offset", "square")
 
 _BLOCK = 2_000_000
 """Rows of an eager frame that are worked on at once: some 300 MB of columns between."""
 
 _SIZE = nw.col("size")
-"""The number of cells, as a column: by a constant, Polars does not divide, but multiplies by its reciprocal."""
+"""The number of cells, as a column: instead of dividing by a constant, Polars multiplies by its reciprocal."""
 
 Frame = Any
 """A narwhals frame, eager or lazy: both have the methods used here."""
@@ -124,10 +128,8 @@ class _Rows:
         rows = _renamed(_known(self.frame), self.names)
         if isinstance(rows, nw.LazyFrame) or rows.implementation.is_polars():
             whole = work(rows.lazy())
-            if (
-                rows.implementation.is_polars()
-                and "engine" in signature(nw.to_native(whole).collect).parameters
-            ):
+            native = nw.to_native(whole)
+            if rows.implementation.is_polars() and "engine" in signature(native.collect).parameters:
                 return whole.collect(engine="streaming")
             return whole.collect()
         starts = range(0, max(len(rows), 1), _BLOCK)
@@ -161,28 +163,51 @@ def _of_part(native: Any, names: dict[str, str] | None, work: Work) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Groups:
-    """What the group-by found: one entry for each cell of each score and segment, and for each fault of rows."""
+    """What the group-by found; rows at fault have negative keys. Every row is in one group of each score."""
 
     score: NDArray[np.int64]
     segment: list[Any]
-    cell: NDArray[np.int64]
+    key: NDArray[np.int64]
     sums: dict[str, NDArray[np.int64]]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
 
     @classmethod
     def of(cls, found: Frame) -> _Groups:
-        columns = {name: found[name].to_numpy() for name in (*_SUMS, "cell", "low", "high")}
         score = np.zeros(len(found), np.int64)
         if "score" in found.columns:
             score[:] = [int(name.removeprefix("score ")) for name in found["score"].to_list()]
         return cls(
             score,
             found["by"].to_list() if "by" in found.columns else [],
-            columns["cell"].astype(np.int64),
-            {name: columns[name].astype(np.int64) for name in _SUMS},
-            columns["low"].astype(np.float64),
-            columns["high"].astype(np.float64),
+            found["key"].to_numpy().astype(np.int64),
+            {name: found[name].to_numpy().astype(np.int64) for name in _SUMS},
+            found["low"].to_numpy().astype(np.float64),
+            found["high"].to_numpy().astype(np.float64),
+        )
+
+    def rows(self, where: NDArray[np.bool_]) -> int:
+        return int(self.sums["n"][where].sum())
+
+    def table(self, where: NDArray[np.int64], grid: Grid, n_cells: int) -> calcore.CellTable:
+        """The table of some of the groups, at least one, none of them at fault."""
+        order = where[np.argsort(self.key[where])]
+        index, kind = np.divmod(self.key[order], _KINDS)
+        starts = np.flatnonzero(np.diff(index, prepend=-1))
+        n, offset, square = (self.sums[name][order] for name in _SUMS)
+        positive = kind & _POSITIVE
+        return calcore.CellTable.from_cells(
+            index[starts],
+            n=np.add.reduceat(n, starts),
+            n_positive=np.add.reduceat(n * positive, starts),
+            offsets=np.add.reduceat(offset, starts),
+            hits=np.add.reduceat(offset * positive, starts),
+            squares=np.add.reduceat(square, starts),
+            low=np.minimum.reduceat(self.low[order], starts),
+            high=np.maximum.reduceat(self.high[order], starts),
+            n_clipped=int(n[(kind & _CLIPPED) > 0].sum()),
+            n_cells=n_cells,
+            grid=grid,
         )
 
 
@@ -203,7 +228,7 @@ def cell_table(
 def cell_table(
     frame: Any,
     *,
-    score: Sequence[str],
+    score: list[str] | tuple[str, ...],
     label: str,
     by: None = None,
     grid: Grid = "linear",
@@ -229,7 +254,7 @@ def cell_table(
 def cell_table(
     frame: Any,
     *,
-    score: Sequence[str],
+    score: list[str] | tuple[str, ...],
     label: str,
     by: str,
     grid: Grid = "linear",
@@ -241,14 +266,14 @@ def cell_table(
 def cell_table(
     frame: Any,
     *,
-    score: str | Sequence[str],
+    score: str | list[str] | tuple[str, ...],
     label: str,
     by: str | None = None,
     grid: Grid = "linear",
     n_cells: int = 100_800,
     pos_label: Any = None,
 ) -> Any:
-    """Count the rows of a frame into the cells of a `calcore.CellTable`, in one group-by of the frame's engine.
+    """Count the rows of a frame into a `calcore.CellTable`, in one group-by of the frame's own engine.
 
     Use it where the rows are, when they are many or on other machines. For columns in this process's memory
     `calcore.CellTable().update` is faster.
@@ -258,7 +283,7 @@ def cell_table(
     frame : data frame
         What narwhals knows: pandas, Polars (eager or lazy), PyArrow, DuckDB (a relation, also of SQL), Dask,
         PySpark.
-    score : str or sequence of str
+    score : str, or list or tuple of str
         Column of probabilities in [0, 1] of the positive class: floats, whole numbers, decimals or bools.
         Numbers outside by at most 1e-9 (float32: 1e-6) are rounding errors: they are clipped and counted.
         Several columns are read in one pass.
@@ -286,35 +311,31 @@ def cell_table(
     TypeError
         If `frame` is no frame, or columns are of kinds that cannot be scores or labels.
     OverflowError
-        If a cell would hold more than 2^31 - 1 rows; from 2^33 rows in one cell on it can be the engine's error.
+        If a cell would hold more than 2^31 - 1 rows. (From 2^33 on, it can be an error of the engine's.)
 
     Notes
     -----
-    Equal, bit for bit, to ``calcore.CellTable(n_cells, grid).update(labels, scores)``: counts, sums, extremes,
-    on each engine, for rows in any order and any number of partitions, some of them empty. Decimals of at
-    most 15 digits are read as the nearest double, as Python reads them.
+    Equal, bit for bit, to ``calcore.CellTable(n_cells, grid).update(labels, scores)`` on each engine, for rows in
+    any order and any number of partitions, some of them empty. Decimals of at most 15 places are read as the
+    nearest double, as Python reads them.
 
     To certify segments at one confidence, certify each table at a part of delta, as ``delta / len(tables)``.
 
-    O(n) time and O(cells) memory for each segment; eager frames but Polars are read in blocks of 2,000,000 rows.
+    Time O(n), memory O(cells) for each segment. Polars runs in batches, lazy or not; pandas and PyArrow
+    in blocks of 2,000,000 rows.
 
     Examples
     --------
     >>> import calcore, pandas
     >>> frame = pandas.DataFrame(
-    ...     {
-    ...         "late": [0, 1, 1, 0],
-    ...         "a": [0.25, 0.5, 0.75, 0.5],
-    ...         "b": [0.1, 0.9, 0.9, 0.2],
-    ...         "port": list("xxyy"),
-    ...     }
+    ...     {"late": [0, 1, 1, 0], "a": [0.25, 0.5, 0.75, 0.5], "b": [0.25, 0.75, 0.75, 0.5]}
     ... )
     >>> table = cell_table(frame, score="a", label="late")
     >>> table.n, table.n_positive, table.sum_scores
     (4, 2, 2.0)
-    >>> tables = cell_table(frame, score=["a", "b"], label="late", by="port")
-    >>> [calcore.ece(table) for table in tables["b"].values()]
-    [0.1, 0.15000000000000002]
+    >>> tables = cell_table(frame, score=["a", "b"], label="late", by="b")
+    >>> {segment: table.n for segment, table in tables["a"].items()}
+    {0.25: 1, 0.5: 1, 0.75: 2}
     """
     empty = calcore.CellTable(n_cells, grid)
     scores = _names(score)
@@ -325,39 +346,27 @@ def cell_table(
     groups = _Groups.of(rows.reduced(work, _aggregated))
     _check(groups, rows, labels, scores, by)
 
-    def table(here: NDArray[np.bool_]) -> calcore.CellTable:
-        sums = {name: column[here] for name, column in groups.sums.items()}
-        return calcore.CellTable.from_cells(
-            groups.cell[here],
-            n=sums["n"],
-            n_positive=sums["positive"],
-            offsets=sums["offset"],
-            hits=sums["hit"],
-            squares=sums["square"],
-            low=groups.low[here],
-            high=groups.high[here],
-            n_clipped=int(sums["clipped"].sum()),
-            n_cells=empty.n_cells,
-            grid=grid,
-        )
+    def table(where: NDArray[np.int64]) -> calcore.CellTable:
+        return groups.table(where, grid, empty.n_cells)
 
     tables: dict[str, Any] = {}
     for i, name in enumerate(scores):
-        mine = groups.score == i
+        mine = np.flatnonzero(groups.score == i)
         tables[name] = table(mine) if by is None else _by_segment(groups.segment, mine, table)
     return tables[score] if isinstance(score, str) else tables
 
 
 def _by_segment(
-    segments: list[Any], mine: NDArray[np.bool_], table: Callable[[NDArray[np.bool_]], calcore.CellTable]
+    segments: list[Any], mine: NDArray[np.int64], table: Callable[[NDArray[np.int64]], calcore.CellTable]
 ) -> dict[Any, calcore.CellTable]:
     """A table for each segment, sorted by name."""
-    number: dict[Any, int] = {}
-    codes = np.array([number.setdefault(name, len(number)) for name in segments])
-    return {name: table(mine & (codes == number[name])) for name in sorted(number)}
+    groups: dict[Any, list[int]] = {}
+    for i in mine.tolist():
+        groups.setdefault(segments[i], []).append(i)
+    return {name: table(np.array(groups[name])) for name in sorted(groups)}
 
 
-# ------------------------------------------------------------------------------- columns, before any row is read
+# --------------------------------------------------------------------------- columns, before any row is read
 
 
 def _names(score: Any) -> list[str]:
@@ -379,16 +388,15 @@ def _labels(rows: _Rows, name: str, pos_label: Any) -> _Labels:
     dtype = rows.types["label"]
     text = dtype in _TEXT
     if not (text or dtype.is_numeric() or dtype == nw.Boolean):
-        raise TypeError(f"label must hold numbers, bools or text; got {dtype} in column {name!r}")
+        raise TypeError(f"label must hold numbers, bools or text; got {dtype} in column {name!r}: convert it")
     if pos_label is None:
         if text:
             raise ValueError(f"pos_label must be given if label holds text; got None for column {name!r}")
         return _Labels(name, dtype, True if dtype == nw.Boolean else 1)
     positive = _of_type(pos_label, dtype)
     if positive is None:
-        raise ValueError(
-            f"pos_label must be a label that column {name!r} of {dtype} can hold; got {pos_label!r}"
-        )
+        where = f"column {name!r} of {dtype}"
+        raise ValueError(f"pos_label must be a label that {where} can hold; got {pos_label!r}")
     if dtype == nw.Boolean:
         return _Labels(name, dtype, positive, not positive, given=True)
     first = partial(_first_other, dtype=dtype, positive=positive)
@@ -439,17 +447,17 @@ def _as_labels(rows: Frame, dtype: Any) -> Frame:
     return rows
 
 
-# ------------------------------------------------------------------------------------------------ the group-by
+# ---------------------------------------------------------------------------------------------- the group-by
 
 
 def _grouped(
     rows: Frame, labels: _Labels, kinds: list[Any], by: str | None, grid: Grid, size: float
 ) -> Frame:
-    """Counts, sums and extremes for each score, segment, and cell; rows at fault are cells below zero."""
+    """Counts, sums and extremes for each score, segment and key."""
     rows = _as_labels(rows, labels.dtype).with_columns(**_label_stage(labels)).drop("label")
     several = len(kinds) > 1
     keys = ["score"] * several + ["by"] * (by is not None)
-    beside = [*keys[several:], "positive", "minus", "fault"]
+    beside = [*keys[several:], "kind", "fault"]
     rows = rows.select(*beside, *(_as_double(f"score {i}", dtype) for i, dtype in enumerate(kinds)))
     if several:
         rows = rows.unpivot(
@@ -460,15 +468,17 @@ def _grouped(
     sized: Stage = {"size": 0.0 * nw.col("s") + size}
     for stage in (*_score_stages(kinds), sized, *_LOCATE[grid](size), *_sum_stages()):
         rows = rows.with_columns(**stage)
-    return _aggregated(rows.select(*keys, "cell", *_SUMS, "low", "high"))
+    return _aggregated(rows.select(*keys, "key", *_SUMS[1:], "low", "high"))
 
 
 def _aggregated(rows: Frame) -> Frame:
-    """Sums of 64-bit integers, smallest and largest score; sums of parts are such rows again."""
-    keys = [name for name in rows.collect_schema().names() if name in ("score", "by", "cell")]
-    sums = [nw.col(name).sum() for name in _SUMS]
-    grouped = rows.group_by(*keys).agg(*sums, nw.col("low").min(), nw.col("high").max())
-    return grouped.with_columns(*(nw.col(name).cast(nw.Int64) for name in _SUMS))
+    """Rows, sums of 64-bit integers, smallest and largest score of groups; or of groups of parts, the same."""
+    names = rows.collect_schema().names()
+    n = nw.col("n").sum() if "n" in names else nw.len().alias("n")
+    sums = (nw.col(name).sum() for name in _SUMS[1:])
+    grouped = rows.group_by(*(name for name in names if name in ("score", "by", "key")))
+    found = grouped.agg(n, *sums, nw.col("low").min(), nw.col("high").max())
+    return found.with_columns(*(nw.col(name).cast(nw.Int64) for name in _SUMS))
 
 
 def _if(condition: Any, then: Any, otherwise: Any) -> Any:
@@ -485,27 +495,22 @@ def _nearest(number: Any) -> Any:
 
 
 def _label_stage(labels: _Labels) -> Stage:
-    """Whether a label is positive, whether it is -1, and what is wrong with it."""
+    """Which of the two labels it is, with 0 and -1 told apart, and what is wrong with it."""
     value, dtype = nw.col("label"), labels.dtype
-    positive, minus = value == labels.positive, None
-    if dtype == nw.Boolean:
-        known = None
-    elif labels.given:
-        known = positive | (value == labels.negative)
-    else:
-        known = positive | (value == 0)
-        if not dtype.is_unsigned_integer():
-            minus = value == -1
-            known = known | minus
-    fault = _GOOD if known is None else _if(known, _GOOD, _LABEL_OTHER)
+    positive = value == labels.positive
+    kind, fault = _if(positive, _POSITIVE, 0), nw.lit(_GOOD)
+    if labels.given:
+        fault = _if(positive | (value == labels.negative), _GOOD, _LABEL_OTHER)
+    elif dtype.is_unsigned_integer():
+        fault = _if(positive | (value == 0), _GOOD, _LABEL_OTHER)
+    elif dtype != nw.Boolean:
+        minus = value == -1
+        kind = _if(positive, _POSITIVE, _if(minus, _MINUS, 0))
+        fault = _if(positive | minus | (value == 0), _GOOD, _LABEL_OTHER)
     fault = _if(value.is_null(), _LABEL_MISSING, fault)
     if dtype in _FLOATS:  # pandas calls NaN missing too
         fault = _if(value.is_nan(), _LABEL_NAN, fault)
-    return {
-        "positive": _if(positive, 1, 0).cast(nw.Int64),
-        "minus": (nw.lit(0) if minus is None else _if(minus, 1, 0)).cast(nw.Int64),
-        "fault": fault.cast(nw.Int64),
-    }
+    return {"kind": kind.cast(nw.Int64), "fault": fault.cast(nw.Int64)}
 
 
 def _as_double(name: str, dtype: Any) -> Any:
@@ -514,7 +519,12 @@ def _as_double(name: str, dtype: Any) -> Any:
         value = _if(value > 2**53, 2**53, value)
         if not dtype.is_unsigned_integer():
             value = _if(nw.col(name) < -(2**53), -(2**53), value)
-    return value.cast(nw.Float64).alias(name)
+    value = value.cast(nw.Float64)
+    if dtype.is_decimal():  # PyArrow's cast can be off by the last bit
+        scale = 10.0 ** getattr(dtype, "scale", 0)
+        if 1.0 < scale <= 1e15:
+            value = _nearest(value * scale) / (0.0 * value + scale)
+    return value.alias(name)
 
 
 def _score_stages(kinds: list[Any]) -> Iterator[Stage]:
@@ -535,12 +545,12 @@ def _score_stages(kinds: list[Any]) -> Iterator[Stage]:
         "s": _if(good, inside, 0.0),
         "low": _if(good, inside, raw),
         "high": _if(good, inside, raw),
-        "clipped": _if(good & ((raw < 0.0) | (raw > 1.0)), 1, 0).cast(nw.Int64),
+        "kind": nw.col("kind") + _if((raw < 0.0) | (raw > 1.0), _CLIPPED, 0).cast(nw.Int64),
     }
 
 
-# Each yields stages that make `j`, the cell of the score `s`, and `o`, its offset in 2^-30 of the cell: the same
-# operations in the same order as calcore's own loops, so that the doubles are the same.
+# Each yields stages that make `j`, the cell of the score `s`, and `o`, its offset in 2^-30 of the cell: by the
+# operations of calcore's own loops, in their order, so that the doubles are the same.
 
 
 def _linear(size: float) -> Iterator[Stage]:
@@ -600,67 +610,67 @@ _LOCATE: dict[str, Callable[[float], Iterator[Stage]]] = {"linear": _linear, "sq
 
 
 def _sum_stages() -> Iterator[Stage]:
-    """The integers to add up, and the cell; floor(o^2 / 2^30 + 1/2) from two halves of o of 15 bits."""
+    """The key, and the integers to add up: floor(o^2 / 2^30 + 1/2) from two halves of o of 15 bits."""
     o, upper, lower, fault = (nw.col(name) for name in ("o", "upper", "lower", "fault"))
     yield {"upper": _nearest(o * 2.0**-15 - (0.5 - 2.0**-16))}
     yield {"lower": o - upper * 2.0**15}
     rest = (upper * lower * 2.0**16 + lower * lower) * 2.0**-30
     yield {
         "offset": o.cast(nw.Int64),
-        "hit": _if(nw.col("positive") == 1, o, 0.0).cast(nw.Int64),
         "square": (upper * upper + _nearest(rest + 2.0**-31)).cast(nw.Int64),
-        "cell": _if(fault == 0, nw.col("j").cast(nw.Int64), 0 - fault),
-        "n": nw.lit(1).cast(nw.Int64),
+        "key": _if(fault == 0, _KINDS * nw.col("j").cast(nw.Int64) + nw.col("kind"), 0 - fault),
     }
 
 
-# ---------------------------------------------------------------------------------- its groups, and what they say
+# -------------------------------------------------------------------------------------------- what groups say
 
 
 def _check(groups: _Groups, rows: _Rows, labels: _Labels, scores: list[str], by: str | None) -> None:
-    """Refuse what the core refuses, in its order; every row is in one group of each score."""
-    n, first = groups.sums["n"], groups.score == 0
-    total = int(n[first].sum())
-    if total == 0:
+    """Refuse what the core refuses, in its order."""
+    first = groups.score == 0
+    if groups.rows(first) == 0:
         raise ValueError("score and label must have at least one row; got 0")
-    fault = np.maximum(-groups.cell, 0)
+    fault = np.maximum(-groups.key, 0)
     of_label, of_score = fault & ~7, fault & 7
 
-    def refuse_missing(argument: str, name: str, count: int) -> None:
-        if count:
+    def refuse_missing(argument: str, name: str, where: NDArray[np.bool_]) -> None:
+        if where.any():
             raise ValueError(
-                f"{argument} must not have missing values; got {count} missing in column {name!r}: "
+                f"{argument} must not have missing values; got {groups.rows(where)} missing in column {name!r}: "
                 "drop or fill these rows"
             )
 
-    refuse_missing("label", labels.name, int(n[first & (of_label == _LABEL_MISSING)].sum()))
+    refuse_missing("label", labels.name, first & (of_label == _LABEL_MISSING))
     for i, name in enumerate(scores):
-        refuse_missing("score", name, int(n[(groups.score == i) & (of_score == _MISSING)].sum()))
+        refuse_missing("score", name, (groups.score == i) & (of_score == _MISSING))
     if by is not None:
-        missing = np.array([name is None or name != name for name in groups.segment], np.bool_)
-        refuse_missing("by", by, int(n[first & missing].sum()))
-    _check_labels(groups, of_label, rows, labels)
+        refuse_missing("by", by, first & np.array([_is_missing(name) for name in groups.segment], np.bool_))
+    _check_labels(groups, first, of_label, rows, labels)
     for i, name in enumerate(scores):
-        mine = groups.score == i
-        _check_scores(name, n[mine], of_score[mine], groups.low[mine], groups.high[mine])
+        _check_scores(groups, groups.score == i, of_score, name)
 
 
-def _check_labels(groups: _Groups, fault: NDArray[np.int64], rows: _Rows, labels: _Labels) -> None:
-    first, n = groups.score == 0, groups.sums["n"]
+def _is_missing(segment: Any) -> bool:
+    """None, pandas' NA and NaT, or NaN."""
+    return segment is None or type(segment).__name__ in ("NAType", "NaTType") or bool(segment != segment)
+
+
+def _check_labels(
+    groups: _Groups, first: NDArray[np.bool_], fault: NDArray[np.int64], rows: _Rows, labels: _Labels
+) -> None:
     where = f"in column {labels.name!r}"
-    unknown = int(n[first & (fault == _LABEL_NAN)].sum())
+    unknown, others = (groups.rows(first & (fault == what)) for what in (_LABEL_NAN, _LABEL_OTHER))
     if unknown:
         raise ValueError(
             f"label must hold one label per row; got nan {where}{_more(unknown)}: "
             "drop or fill the rows without a label"
         )
-    others = int(n[first & (fault == _LABEL_OTHER)].sum())
-    good = first & (fault == 0)
-    minus, positive = (int(groups.sums[name][good].sum()) for name in ("minus", "positive"))
+    kinds = groups.key[first & (groups.key >= 0)] & (_POSITIVE | _MINUS)
     if not others:
-        if 0 < minus < int(n[good].sum()) - positive:
+        if _MINUS in kinds and 0 in kinds:
             raise ValueError(
-                f"label must hold labels 0/1 or -1/+1; got both -1 and 0 {where}: -1 and 0 cannot both mean negative"
+                f"label must hold labels 0/1 or -1/+1; got both 0 and -1 {where}: "
+                "-1 and 0 cannot both mean negative"
             )
         return
     found = rows.reduced(partial(_some_labels, dtype=labels.dtype), partial(_head, n=4))
@@ -669,45 +679,32 @@ def _check_labels(groups: _Groups, fault: NDArray[np.int64], rows: _Rows, labels
     got = f"got {next(value for value in distinct if value not in known)!r} {where}{_more(others)}"
     several = ": with several classes, take one at a time, label == c with the scores of class c"
     if not labels.given:
-        remedy = (
-            several
-            if len(distinct) > 2
-            else f": pass pos_label={max(distinct)!r} if that is the positive class"
-        )
-        raise ValueError(f"label must hold labels 0/1 or -1/+1; {got}{remedy if distinct[1:] else ''}")
-    if not positive:
+        remedy = several if len(distinct) > 2 else ""
+        if len(distinct) == 2:
+            remedy = f": pass pos_label={distinct[1]!r} if {distinct[1]!r} is the positive class"
+        raise ValueError(f"label must hold labels 0/1 or -1/+1; {got}{remedy}")
+    if _POSITIVE not in kinds:
         listed = ", ".join(map(repr, distinct[:3]))
-        raise ValueError(
-            f"pos_label must be one of the labels ({listed}, ...) {where}; got {labels.positive!r}"
-        )
-    raise ValueError(
-        f"label must hold two different labels; {got} beside {labels.positive!r} and {labels.negative!r}{several}"
-    )
+        raise ValueError(f"pos_label must be one of the labels {where} ({listed}); got {labels.positive!r}")
+    pair = f"{labels.positive!r} and {labels.negative!r}"
+    raise ValueError(f"label must hold two different labels; {got} beside {pair}{several}")
 
 
-def _check_scores(
-    name: str,
-    n: NDArray[np.int64],
-    fault: NDArray[np.int64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-) -> None:
-    bad = fault > _MISSING
-    count = int(n[bad].sum())
+def _check_scores(groups: _Groups, mine: NDArray[np.bool_], fault: NDArray[np.int64], name: str) -> None:
+    count = groups.rows(mine & (fault > _MISSING))
     if not count:
         return
     where = f"in column {name!r}{_more(count)}"
-    known = fault != _NAN
-    least, most = float(low[known].min(initial=np.inf)), float(high[known].max(initial=-np.inf))
-    above = int(n[fault == _ABOVE].sum())
-    below = bool((fault == _BELOW).any())
+    above, below = (groups.rows(mine & (fault == what)) for what in (_ABOVE, _BELOW))
     if not (above or below):
         raise ValueError(f"score must lie in [0, 1]; got nan {where}: drop or fill the rows without a score")
+    known = mine & (fault != _NAN)
+    least, most = float(groups.low[known].min()), float(groups.high[known].max())
     if above and below:
         remedy = ": these look like logits; pass the sigmoid of them, 1 / (1 + exp(-score))"
     elif below and most <= 0.0:
         remedy = ": these look like log-probabilities; pass exp(score)"
-    elif least >= 0.0 and 2.0 <= most <= 100.0 and 2 * above > int(n.sum()):
+    elif least >= 0.0 and 2.0 <= most <= 100.0 and 2 * above > groups.rows(mine):
         remedy = ": these look like percent; pass score / 100"
     else:
         remedy = ""

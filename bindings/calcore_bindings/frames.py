@@ -57,8 +57,8 @@ _MISSING, _NAN, _BELOW, _ABOVE = 1, 2, 3, 4
 _FLOATS = (nw.Float64, nw.Float32)
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
 
-# Engines spend most of the time on random access to the sums of groups. So the kind of a row goes into the key
-# of its group, _KINDS * cell + kind, instead of a sum for each kind, and one over positives.
+# Engines spend most of the time on random access to the sums of groups. So the kind of a row goes into the
+# key of its group, _KINDS * cell + kind, instead of a sum for each kind, and one over positives.
 _KINDS = 8
 _POSITIVE, _MINUS, _CLIPPED = 1, 2, 4
 _SUMS = ("n", "offset", "square")
@@ -67,7 +67,7 @@ _BLOCK = 2_000_000
 """Rows of an eager frame that are worked on at once: some 300 MB of columns between."""
 
 _SIZE = nw.col("size")
-"""The number of cells, as a column: instead of dividing by a constant, Polars multiplies by its reciprocal."""
+"""The number of cells, as a column: Polars multiplies by the reciprocal of a constant divisor."""
 
 Frame = Any
 """A narwhals frame, eager or lazy: both have the methods used here."""
@@ -315,9 +315,9 @@ def cell_table(
 
     Notes
     -----
-    Equal, bit for bit, to ``calcore.CellTable(n_cells, grid).update(labels, scores)`` on each engine, for rows in
-    any order and any number of partitions, some of them empty. Decimals of at most 15 places are read as the
-    nearest double, as Python reads them.
+    Equal, bit for bit, to ``calcore.CellTable(n_cells, grid).update(labels, scores)`` on each engine, for rows
+    in any order and any number of partitions, some of them empty. Decimals of at most 15 places are read as
+    the nearest double, as Python reads them.
 
     To certify segments at one confidence, certify each table at a part of delta, as ``delta / len(tables)``.
 
@@ -472,7 +472,7 @@ def _grouped(
 
 
 def _aggregated(rows: Frame) -> Frame:
-    """Rows, sums of 64-bit integers, smallest and largest score of groups; or of groups of parts, the same."""
+    """Rows, sums of 64-bit integers, smallest and largest score of groups; the same of groups of parts."""
     names = rows.collect_schema().names()
     n = nw.col("n").sum() if "n" in names else nw.len().alias("n")
     sums = (nw.col(name).sum() for name in _SUMS[1:])

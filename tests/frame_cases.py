@@ -26,7 +26,7 @@ def same(table: calcore.CellTable, other: calcore.CellTable) -> bool:
 
 
 def awkward_scores(n_cells: int) -> np.ndarray:
-    """Edges of cells in each grid, as doubles, and their neighbours; powers of two; clipped; and some others."""
+    """Edges of cells in each grid, as doubles, and their neighbours; powers of two; clipped; others."""
     rng = np.random.default_rng(n_cells)
     ends = np.arange(n_cells + 1) / n_cells
     octaves = 2.0 ** -np.arange(1.0, 80.0)
@@ -140,7 +140,7 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[Any, Any]]] = {
     ),
 }
 
-# What is wrong, and the message; pandas holds missing numbers as NaN, so that "missing" is another fault there.
+# What is wrong, and the message; pandas holds missing numbers as NaN, which is another fault.
 FAULTS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "above": (
         {"s": [0.1, 1.2, 0.2, 7.0, 0.3, 0.4]},
@@ -182,7 +182,8 @@ FAULTS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "percent": (
         {"s": [10.0, 20.0, 30.0, 40.0, 50.0, 1.0]},
         {},
-        "score must lie in [0, 1]; got 50.0 in column 's' (and 4 more): these look like percent; pass score / 100",
+        "score must lie in [0, 1]; got 50.0 in column 's' (and 4 more): these look like percent; "
+        "pass score / 100",
     ),
     "large": (
         {"s": pa.array([0, 1, 2**53 + 1, 0, 1, 1], pa.int64())},
@@ -198,19 +199,20 @@ FAULTS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "classes": (
         {"y": [0, 1, 2, 1, 2, 0]},
         {},
-        "label must hold labels 0/1 or -1/+1; got 2 in column 'y' (and 1 more): with several classes, take one at "
-        "a time, label == c with the scores of class c",
+        "label must hold labels 0/1 or -1/+1; got 2 in column 'y' (and 1 more): with several classes, "
+        "take one at a time, label == c with the scores of class c",
     ),
     "0 and -1": (
         {"y": [0, 1, -1, 1, 0, 0]},
         {},
-        "label must hold labels 0/1 or -1/+1; got both 0 and -1 in column 'y': -1 and 0 cannot both mean negative",
+        "label must hold labels 0/1 or -1/+1; got both 0 and -1 in column 'y': "
+        "-1 and 0 cannot both mean negative",
     ),
     "nan label": (
         {"y": [0, 1, NAN, 1, NAN, 0]},
         {},
-        "label must hold one label per row; got nan in column 'y' (and 1 more): drop or fill the rows without a "
-        "label",
+        "label must hold one label per row; got nan in column 'y' (and 1 more): "
+        "drop or fill the rows without a label",
     ),
     "three texts": (
         {"y": ["a", "b", "a", "b", "c", "c"]},

@@ -315,9 +315,9 @@ def cell_table(
 
     Notes
     -----
-    Equal, bit for bit, to ``calcore.CellTable(n_cells, grid).update(labels, scores)`` on each engine, for rows
-    in any order and any number of partitions, some of them empty. Decimals of at most 15 places are read as
-    the nearest double, as Python reads them.
+    Equal, bit for bit, to ``calcore.CellTable(n_cells, grid).update(labels, scores)`` on each engine, for
+    rows in any order and any number of partitions, some of them empty. Decimals of at most 15 places are
+    read as the nearest double, as Python reads them.
 
     To certify segments at one confidence, certify each table at a part of delta, as ``delta / len(tables)``.
 
@@ -549,8 +549,8 @@ def _score_stages(kinds: list[Any]) -> Iterator[Stage]:
     }
 
 
-# Each yields stages that make `j`, the cell of the score `s`, and `o`, its offset in 2^-30 of the cell: by the
-# operations of calcore's own loops, in their order, so that the doubles are the same.
+# Each yields stages that make `j`, the cell of the score `s`, and `o`, its offset in 2^-30 of the cell: by
+# the operations of calcore's own loops, in their order, so that the doubles are the same.
 
 
 def _linear(size: float) -> Iterator[Stage]:
@@ -635,10 +635,8 @@ def _check(groups: _Groups, rows: _Rows, labels: _Labels, scores: list[str], by:
 
     def refuse_missing(argument: str, name: str, where: NDArray[np.bool_]) -> None:
         if where.any():
-            raise ValueError(
-                f"{argument} must not have missing values; got {groups.rows(where)} missing in column {name!r}: "
-                "drop or fill these rows"
-            )
+            got = f"{groups.rows(where)} missing in column {name!r}"
+            raise ValueError(f"{argument} must not have missing values; got {got}: drop or fill these rows")
 
     refuse_missing("label", labels.name, first & (of_label == _LABEL_MISSING))
     for i, name in enumerate(scores):

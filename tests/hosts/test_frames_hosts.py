@@ -172,5 +172,5 @@ def test_partitions_of_spark(spark, parts):
 def test_dask_partitions_of_pandas_without_arrow():
     """NaN in a column of floats is no missing value there, as in pandas."""
     frame = dd.from_pandas(pd.DataFrame({"y": Y, "s": [np.nan, *S[1:]]}), npartitions=2)
-    with pytest.raises(ValueError, match="score must lie in .*got nan in column 's': drop or fill"):
+    with pytest.raises(ValueError, match=r"score must lie in .*got nan in column 's': drop or fill"):
         cell_table(frame, score="s", label="y")

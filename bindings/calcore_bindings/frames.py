@@ -128,9 +128,10 @@ class _Rows:
         rows = _renamed(_known(self.frame), self.names)
         if isinstance(rows, nw.LazyFrame) or rows.implementation.is_polars():
             whole = work(rows.lazy())
-            native = nw.to_native(whole)
-            if rows.implementation.is_polars() and "engine" in signature(native.collect).parameters:
-                return whole.collect(engine="streaming")
+            if rows.implementation.is_polars():
+                engine = signature(nw.to_native(whole).collect).parameters.get("engine")
+                if engine is not None and engine.default == "auto":  # older ones cannot stream such a plan
+                    return whole.collect(engine="streaming")
             return whole.collect()
         starts = range(0, max(len(rows), 1), _BLOCK)
         parts = [work(rows[start : start + _BLOCK]) for start in starts]
@@ -152,6 +153,10 @@ def _known(frame: Any) -> Frame:
 
 
 def _renamed(rows: Frame, names: dict[str, str]) -> Frame:
+    if rows.implementation.is_spark_like():  # to Spark "p.1" is a field of a struct: name columns by position
+        numbers = {name: f"c{i}" for i, name in enumerate(rows.collect_schema().names())}
+        rows = nw.from_native(nw.to_native(rows).toDF(*numbers.values()))
+        names = {ours: numbers[name] for ours, name in names.items()}
     return rows.select(*(nw.col(name).alias(ours) for ours, name in names.items()))
 
 
@@ -536,7 +541,7 @@ def _score_stages(kinds: list[Any]) -> Iterator[Stage]:
         if other != wide[0]:
             error = _if(nw.col("score") == f"score {i}", other, error)
     yield {"slack": error.cast(nw.Float64)}
-    wrong = _if(raw < -slack, _BELOW, _if(raw > 1.0 + slack, _ABOVE, _GOOD))
+    wrong = _if(raw < 0.0 - slack, _BELOW, _if(raw > 1.0 + slack, _ABOVE, _GOOD))
     wrong = _if(raw.is_nan(), _NAN, _if(raw.is_null(), _MISSING, wrong))  # of engines that call NaN large
     yield {"fault": nw.col("fault") + wrong.cast(nw.Int64)}
     good = nw.col("fault") == 0

@@ -1977,8 +1977,8 @@ MUTANTS += [
     Mutant(
         "frames: NaN as a missing value",
         FRAMES,
-        "_if(raw.is_nan(), _NAN, _if(raw.is_null(), _MISSING, wrong))",
-        "_if(raw.is_null(), _MISSING, _if(raw.is_nan(), _NAN, wrong))",
+        "_if(raw.is_nan().fill_null(False), _NAN, _if(raw.is_null(), _MISSING, wrong))",
+        "_if(raw.is_null(), _MISSING, _if(raw.is_nan().fill_null(False), _NAN, wrong))",
         FRAME_TESTS,
     ),
     Mutant(

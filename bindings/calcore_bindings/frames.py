@@ -514,7 +514,7 @@ def _label_stage(labels: _Labels) -> Stage:
         fault = _if(positive | minus | (value == 0), _GOOD, _LABEL_OTHER)
     fault = _if(value.is_null(), _LABEL_MISSING, fault)
     if dtype in _FLOATS:  # pandas calls NaN missing too
-        fault = _if(value.is_nan(), _LABEL_NAN, fault)
+        fault = _if(value.is_nan().fill_null(False), _LABEL_NAN, fault)
     return {"kind": kind.cast(nw.Int64), "fault": fault.cast(nw.Int64)}
 
 
@@ -542,7 +542,9 @@ def _score_stages(kinds: list[Any]) -> Iterator[Stage]:
             error = _if(nw.col("score") == f"score {i}", other, error)
     yield {"slack": error.cast(nw.Float64)}
     wrong = _if(raw < 0.0 - slack, _BELOW, _if(raw > 1.0 + slack, _ABOVE, _GOOD))
-    wrong = _if(raw.is_nan(), _NAN, _if(raw.is_null(), _MISSING, wrong))  # of engines that call NaN large
+    wrong = _if(
+        raw.is_nan().fill_null(False), _NAN, _if(raw.is_null(), _MISSING, wrong)
+    )  # of engines that call NaN large
     yield {"fault": nw.col("fault") + wrong.cast(nw.Int64)}
     good = nw.col("fault") == 0
     inside = _if(raw <= 0.0, 0.0, _if(raw >= 1.0, 1.0, raw))  # not -0.0

@@ -137,9 +137,7 @@ def test_categories_are_text():
 @pytest.mark.parametrize("name", KINDS)
 def test_kinds_of_columns(engine, name):
     frame = engine(pa.table(KINDS[name][0]))
-    if isinstance(frame, pd.DataFrame) and any(
-        dtype.kind == "O" for dtype in frame.dtypes if isinstance(dtype, np.dtype)
-    ):
+    if engine is ENGINES["pandas"] and name.startswith("decimal"):
         with pytest.raises(TypeError, match=r"must hold numbers.*; got Object in column"):
             cell_table(frame, score="s", label="y")
         return
@@ -148,7 +146,12 @@ def test_kinds_of_columns(engine, name):
 
 def test_half_precision():
     scores = np.float16([-0.001, 1.001, -0.0, 0.5, 0.3, 0.4])
-    found = cell_table(pd.DataFrame({"y": Y, "s": scores}), score="s", label="y")
+    frame = pd.DataFrame({"y": Y, "s": scores})
+    if not hasattr(frames.nw, "Float16"):  # an older narwhals
+        with pytest.raises(TypeError, match="score must hold numbers; got Unknown in column 's'"):
+            cell_table(frame, score="s", label="y")
+        return
+    found = cell_table(frame, score="s", label="y")
     assert same(found, calcore.CellTable().update(Y, scores))
     assert found.n_clipped == 2
 

@@ -29,6 +29,7 @@ PARTS = {  # and the modules that measure them
     "perturbations": "perturbations",
     "rankings": "reproduce_rankings",
     "semantic": "semantic",
+    "frames": "frames",
 }
 
 

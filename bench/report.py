@@ -224,6 +224,15 @@ def _peers(content: Content) -> list[str]:
     ]
 
 
+def _frames(content: Content) -> list[str]:
+    rows = (
+        [row["task"], row["kind"], _number(row["millions"]), f"{row['mib']:.0f}", f"{row['ratio']:.2f}"]
+        for row in content["rows"]
+    )
+    head = [f"{content['n']:,} rows of a Parquet file", "by", "M rows/s", "MiB", "time by PyArrow's batches"]
+    return _table(head, rows)
+
+
 def _metrics(content: Content) -> list[str]:
     return [
         f"{content['n']:,} rows, or as named:",
@@ -766,6 +775,7 @@ _BODIES: dict[str, Callable[[Content], list[str]]] = {
     "report_page": _process,
     "peers": _peers,
     "metrics": _metrics,
+    "frames": _frames,
     "kernels": _kernels,
     "functions": _functions,
     "reproduce": _reproduce,

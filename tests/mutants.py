@@ -38,6 +38,8 @@ class Mutant(NamedTuple):
     tests: str = CERTIFICATES
 
 
+FRAMES, FRAME_TESTS = "bindings/calcore_bindings/frames.py", "tests/bindings/test_frames.py"
+CELL_TABLE = "calcore/table/cell_table.py"
 PLUGIN = "calcore/certificates/plugin.py"
 DEVIATION = "calcore/certificates/deviation.py"
 BINS = "calcore/certificates/bins.py"
@@ -1916,6 +1918,118 @@ MUTANTS += [
         "scale = math.sqrt(1.0 / n)",
         SEMANTIC_EXPECTED,
     ),
+    Mutant(
+        "frames: linear cells without the comparison with their edge",
+        FRAMES,
+        "_if(s < near / _SIZE, near - 1.0, near)",
+        "_if(place < near, near - 1.0, near)",
+        FRAME_TESTS,
+    ),
+    Mutant(
+        "frames: division by a constant",
+        FRAMES,
+        '_SIZE = nw.col("size")',
+        "_SIZE = 100800.0",
+        FRAME_TESTS,
+    ),
+    Mutant(
+        "frames: a score of 1 in a cell of its own",
+        FRAMES,
+        '{"j": _if(s >= 1.0, size - 1.0, _if(s < root * root, near - 1.0, near))}',
+        '{"j": _if(s < root * root, near - 1.0, near)}',
+        FRAME_TESTS,
+    ),
+    Mutant(
+        "frames: logit cells without their last octave",
+        FRAMES,
+        "for power in (16, 8, 4, 2, 1, 1):",
+        "for power in (16, 8, 4, 2, 1):",
+        FRAME_TESTS,
+    ),
+    Mutant(
+        "frames: halves of squares rounded to even",
+        FRAMES,
+        "_nearest(rest + 2.0**-31)",
+        "_nearest(rest)",
+        FRAME_TESTS,
+    ),
+    Mutant(
+        "frames: offsets cut off",
+        FRAMES,
+        "_nearest((place - j) * _UNIT)",
+        "_nearest((place - j) * _UNIT - 0.5)",
+        FRAME_TESTS,
+    ),
+    Mutant(
+        "frames: minus zero kept",
+        FRAMES,
+        "_if(raw <= 0.0, 0.0,",
+        "_if(raw < 0.0, 0.0,",
+        FRAME_TESTS,
+    ),
+    Mutant(
+        "frames: float32 scores with the slack of doubles",
+        FRAMES,
+        '{"Float32": float(np.float32(1e-6)), "Float16"',
+        '{"Float16"',
+        FRAME_TESTS,
+    ),
+    Mutant(
+        "frames: NaN as a missing value",
+        FRAMES,
+        "_if(raw.is_nan().fill_null(False), _NAN, _if(raw.is_null(), _MISSING, wrong))",
+        "_if(raw.is_null(), _MISSING, _if(raw.is_nan().fill_null(False), _NAN, wrong))",
+        FRAME_TESTS,
+    ),
+    Mutant(
+        "frames: -1 and 0 both negative",
+        FRAMES,
+        "if _MINUS in kinds and 0 in kinds:",
+        "if False:",
+        FRAME_TESTS,
+    ),
+    Mutant(
+        "frames: decimals as the engine casts them",
+        FRAMES,
+        "if 1.0 < scale <= 1e15:",
+        "if False:",
+        FRAME_TESTS,
+    ),
+    Mutant(
+        "frames: clipped rows not counted",
+        FRAMES,
+        "n_clipped=int(n[(kind & _CLIPPED) > 0].sum())",
+        "n_clipped=0",
+        FRAME_TESTS,
+    ),
+    Mutant(
+        "frames: whole numbers beyond 2^53 cast as they are",
+        FRAMES,
+        "value = _if(value > 2**53, 2**53, value)",
+        "value = nw.col(name)",
+        FRAME_TESTS,
+    ),
+    Mutant(
+        "cells: more rows than a cell holds are packed",
+        CELL_TABLE,
+        "if rows.max() > _CELL_ROWS:",
+        "if False:",
+        TABLES,
+    ),
+    Mutant(
+        "cells: positives beyond the rows",
+        CELL_TABLE,
+        "(positives < 0) | (positives > rows)",
+        "positives < 0",
+        TABLES,
+    ),
+    Mutant(
+        "cells: unsorted cells refused",
+        CELL_TABLE,
+        "matrix[np.argsort(matrix[:, 0])]",
+        "matrix",
+        TABLES,
+    ),
 ]
 
 
@@ -1923,7 +2037,7 @@ def survives(mutant: Mutant, killer: str | None = None) -> tuple[str | None, str
     """Why the mutation counts as unnoticed, or None; and what noticed it (`killer` is tried first)."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
-        for name in ("calcore", "tests"):
+        for name in ("calcore", "bindings", "tests"):
             shutil.copytree(ROOT / name, copy / name)
         shutil.copy(ROOT / "pyproject.toml", copy)
         path = copy / mutant.file

@@ -50,6 +50,10 @@ EXTRAS = {
     "calcore.semantic": {"openai", "pyarrow", "sentence_transformers"},
 }
 
+BINDINGS = ROOT.parent / "bindings" / "calcore_bindings"
+HOSTS = {"frames": {"narwhals"}}
+"""By binding: what it may import besides."""
+
 
 def module_name(path: Path) -> str:
     parts = path.relative_to(ROOT.parent).with_suffix("").parts
@@ -106,6 +110,21 @@ def test_third_parties(path: Path) -> None:
     )
     roots = {target.split(".")[0] for target in imports(path)}
     assert roots <= allowed, f"{name} imports {roots - allowed}"
+
+
+@pytest.mark.parametrize("path", sorted(BINDINGS.rglob("*.py")), ids=lambda path: path.stem)
+def test_bindings_import_public_names_and_their_host(path: Path) -> None:
+    """Adapters: calcore itself and no module of it, no other binding, NumPy, and the one host."""
+    public = [target for target in imports(path) if target.split(".")[0] in ("calcore", "calcore_bindings")]
+    assert set(public) <= {"calcore"}, f"{path.stem} imports {public}"
+    names = {
+        node.attr
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "calcore"
+    }
+    assert names <= set(calcore.__all__), f"{path.stem} uses {names - set(calcore.__all__)}"
+    roots = {target.split(".")[0] for target in imports(path)}
+    assert roots <= {"calcore", "numpy"} | set(sys.stdlib_module_names) | HOSTS.get(path.stem, set())
 
 
 def test_nobody_sorts_or_checks_after_the_table() -> None:
@@ -236,8 +255,10 @@ def test_public_names() -> None:
         ("import calcore; calcore.__version__", ["numpy", "numba", "scipy", "pyarrow", "typer"]),
         (
             "import calcore; calcore.certify",
-            ["pandas", "polars", "pyarrow", "typer", "rich", "torch", "sklearn", "matplotlib"],
+            ["pandas", "polars", "pyarrow", "typer", "rich", "torch", "sklearn", "matplotlib", "narwhals"],
         ),
+        ("import calcore_bindings", ["calcore", "numpy", "narwhals", "pandas", "polars", "pyarrow"]),
+        ("import calcore_bindings.frames", ["pandas", "polars", "pyarrow", "duckdb", "dask", "pyspark"]),
     ],
 )
 def test_imports_nothing_heavy(statement: str, absent: list[str]) -> None:

@@ -1079,3 +1079,78 @@ def test_wrong_at_zero_in_a_wide_cell():
     table = CellTable(977, "sqrt").update([1, 1], [0.0, 2.225073858507203e-309])
     assert table.sum_squared_error == 2.0
     assert certify(table).upper == 1.0
+
+
+def cells_given(table):
+    """Columns of `CellTable.from_cells`, read from a table."""
+    about, matrix = table.__getstate__()
+    columns = {
+        "index": matrix[:, 0],
+        "n": matrix[:, COUNTS] & 0xFFFFFFFF,
+        "n_positive": matrix[:, COUNTS] >> 32,
+        "offsets": matrix[:, OFFSETS],
+        "hits": matrix[:, HITS],
+        "squares": matrix[:, SQUARES],
+        "low": table.cells().lo,
+        "high": table.cells().hi,
+    }
+    return columns | {name: about[name] for name in ("n_clipped", "n_cells", "grid")}
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_cells_make_the_table_again_in_any_order(grid):
+    labels, scores = simulated(5000, 3, "uniform")
+    scores[0] = 1.0 + 1e-10
+    table = CellTable(1000, grid).update(labels, scores)
+    given = cells_given(table)
+    order = np.random.default_rng(0).permutation(len(given["index"]))
+    mixed = {name: np.asarray(v)[order].tolist() if np.ndim(v) else v for name, v in given.items()}
+    for columns in (given, mixed):
+        found = CellTable.from_cells(**columns)
+        assert same(found, table)
+        assert found.n_clipped == 1
+        assert certify(found).to_dict() == certify(table).to_dict()
+    assert same(found.merge(table), CellTable(1000, grid).update(labels, scores).update(labels, scores))
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "message"),
+    [
+        ({"n": [2, 1]}, ValueError, "n and index must have the same length; got 2 and 3"),
+        ({"high": [0.1, 1.0]}, ValueError, "high and index must have the same length; got 2 and 3"),
+        ({"n": [1.0, 2.0, 1.0]}, TypeError, "n must hold whole numbers; got dtype float64"),
+        (
+            {"offsets": np.array([2**63, 1, 1], np.uint64)},
+            ValueError,
+            r"offsets must hold whole numbers below 2\^63",
+        ),
+        ({"low": ["a", "b", "c"]}, TypeError, "low must hold numbers; got text"),
+        ({"index": []}, ValueError, "index must have at least one value; got 0"),
+        ({"n": [1, 0, 1]}, ValueError, "n must be >= 1; got 0 at index 1"),
+        ({"n": [1, 2**31, 1]}, OverflowError, r"a cell would hold 2147483648 rows; 2\^31 - 1 is the most"),
+        (
+            {"n_positive": [0, 3, 0]},
+            ValueError,
+            "n_positive must be a number of the cell's rows; got 3 at index 1",
+        ),
+        (
+            {"n_positive": [-1, 1, 0]},
+            ValueError,
+            "n_positive must be a number of the cell's rows; got -1 at index 0",
+        ),
+        ({"index": [5, 25, 25]}, ValueError, "cells must be numbered, ascending, from 0 to at most 49"),
+        ({"index": [5, 25, 50]}, ValueError, "cells must be numbered, ascending, from 0 to at most 49"),
+        ({"low": [0.1, 0.5, np.nan]}, ValueError, "smallest and largest score of cell 49 cannot be"),
+        ({"high": [0.12, 0.51, 1.0]}, ValueError, "smallest and largest score of cell 5 cannot be"),
+        ({"low": [0.1, 0.49, 1.0]}, ValueError, "smallest and largest score of cell 25 cannot be"),
+        ({"low": [-0.0, 0.5, 1.0]}, ValueError, "smallest and largest score of cell 5 cannot be"),
+        ({"offsets": [0, 2**32, 2**30]}, ValueError, "sums of cell 25 cannot be"),
+        ({"n_clipped": 5}, ValueError, "n_clipped must be a number of rows, at most 4; got 5"),
+        ({"n_clipped": -1}, ValueError, "n_clipped must be a whole number >= 0; got -1"),
+        ({"grid": "cubic"}, ValueError, "grid must be one of"),
+    ],
+)
+def test_cells_that_no_rows_leave_behind(changes, kind, message):
+    table = CellTable(50).update([0, 1, 1, 0], [0.1, 0.5, 0.513, 1.0])
+    with pytest.raises(kind, match=message):
+        CellTable.from_cells(**(cells_given(table) | changes))

@@ -358,6 +358,110 @@ class CellTable(Table):
             counts, sums = counts.copy(), sums.copy()
         return Summary.of(counts[0], counts[1], sums)
 
+    @classmethod
+    def from_cells(
+        cls,
+        index: ArrayLike,
+        *,
+        n: ArrayLike,
+        n_positive: ArrayLike,
+        offsets: ArrayLike,
+        hits: ArrayLike,
+        squares: ArrayLike,
+        low: ArrayLike,
+        high: ArrayLike,
+        n_clipped: int = 0,
+        n_cells: int = 100_800,
+        grid: grids.Grid = "linear",
+    ) -> Self:
+        """Make a table of cells that were summed elsewhere, as by the group-by of a database.
+
+        Parameters
+        ----------
+        index : (m,) array_like of int
+            Which cells, in any order, each once.
+        n, n_positive : (m,) array_like of int
+            Rows, at least one, and positive rows of each cell.
+        offsets, hits, squares : (m,) array_like of int
+            Sums of whole numbers over all rows, over positive rows, and over all rows: of a score s in the
+            cell [a, b), the offset o = rint((s - a) / (b - a) 2^30), o again, and floor(o^2 / 2^30 + 1/2).
+        low, high : (m,) array_like of float
+            Smallest and largest score of each cell, exactly.
+        n_clipped : int, default 0
+            Number of scores that lay outside [0, 1] by a rounding error and were moved to 0 or 1.
+        n_cells, grid
+            As in `CellTable`.
+
+        Raises
+        ------
+        ValueError
+            If columns differ in length, or no rows leave such cells behind.
+        TypeError
+            If a column does not hold whole numbers.
+        OverflowError
+            If a cell has more than 2^31 - 1 rows.
+
+        Notes
+        -----
+        Offsets must be right to half a unit, up to rounding: the bounds of `CellTable` rest on it, and no
+        check can see it. If they are computed in doubles as below, the table is the one that `update` makes,
+        bit for bit (rint takes ties to even, N = n_cells, j is the cell):
+
+        * linear: rint((s N - j) 2^30)
+        * sqrt: rint((s - (j/N) (j/N)) (N N 2^30 / (2j + 1)))
+        * logit: rint((s - a) / (b - a) 2^30)
+
+        Examples
+        --------
+        Scores .25, .5 and .75, of which the middle one is negative, in the halves of [0, 1]:
+
+        >>> table = CellTable.from_cells(
+        ...     [0, 1],
+        ...     n=[1, 2],
+        ...     n_positive=[1, 1],
+        ...     offsets=[2**29, 2**29],
+        ...     hits=[2**29, 2**29],
+        ...     squares=[2**28, 2**28],
+        ...     low=[0.25, 0.5],
+        ...     high=[0.25, 0.75],
+        ...     n_cells=2,
+        ... )
+        >>> table.n, table.n_positive, table.sum_scores
+        (3, 2, 1.5)
+        """
+        table = cls(n_cells, grid)
+        given = {"index": index, "n": n, "n_positive": n_positive}
+        given |= {"offsets": offsets, "hits": hits, "squares": squares}
+        whole = {name: _whole_numbers(column, name) for name, column in given.items()}
+        ends = {
+            name: _validate.number_column(column, name) for name, column in (("low", low), ("high", high))
+        }
+        m = len(whole["index"])
+        for name, column in (whole | ends).items():
+            if len(column) != m:
+                raise ValueError(f"{name} and index must have the same length; got {len(column)} and {m}")
+        rows, positives = whole["n"], whole["n_positive"]
+        if rows.max() > _CELL_ROWS:
+            raise OverflowError(f"a cell would hold {rows.max()} rows; 2^31 - 1 is the most that it can")
+        for name, bad in (("n", rows < 1), ("n_positive", (positives < 0) | (positives > rows))):
+            if bad.any():
+                rule = ">= 1" if name == "n" else "a number of the cell's rows"
+                first = int(np.argmax(bad))
+                raise ValueError(f"{name} must be {rule}; got {whole[name][first]} at index {first}")
+        matrix = np.zeros((m, 1 + cells.WORDS), np.int64)
+        matrix[:, 0] = whole["index"]
+        words = matrix[:, 1:]
+        words[:, cells.COUNTS] = rows | positives << 32
+        for word, name in ((cells.OFFSETS, "offsets"), (cells.HITS, "hits"), (cells.SQUARES, "squares")):
+            words[:, word] = whole[name]
+        low_bits, high_bits = (np.require(ends[end], np.float64, "C").view(np.int64) for end in ends)
+        words[:, cells.TOP], words[:, cells.BOTTOM] = high_bits, cells.ONE_BITS - low_bits
+        return table._take(
+            matrix[np.argsort(matrix[:, 0])],
+            int(rows.sum()),
+            _validate.whole_number(n_clipped, "n_clipped", low=0),
+        )
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to one file, completely or not at all; equal tables give equal files.
 
@@ -394,14 +498,19 @@ class CellTable(Table):
                 raise ValueError(f"{name} must be a whole number; got {about[name]!r}")
         table = cls(about["n_cells"], about["grid"])
         matrix = storage.unpack(body, 1 + cells.WORDS, table.n_cells)
-        _check_cells(matrix, table._edges)
-        n = int((matrix[:, 1 + cells.COUNTS] & _COUNT).sum())
-        if about["n"] != n:
-            raise ValueError(f"n must be the number of rows in cells, {n}; got {about['n']}")
-        if not 0 <= about["n_clipped"] <= n:
-            raise ValueError(f"n_clipped must be a number of rows, at most {n}; got {about['n_clipped']}")
-        table.__setstate__((about, matrix))
-        return table
+        return table._take(matrix, about["n"], about["n_clipped"])
+
+    def _take(self, matrix: NDArray[np.int64], n: int, n_clipped: int) -> Self:
+        """Fill this empty table with cells that have not been checked."""
+        _check_cells(matrix, self._edges)
+        rows = int((matrix[:, 1 + cells.COUNTS] & _COUNT).sum())
+        if n != rows:
+            raise ValueError(f"n must be the number of rows in cells, {rows}; got {n}")
+        if not 0 <= n_clipped <= n:
+            raise ValueError(f"n_clipped must be a number of rows, at most {n}; got {n_clipped}")
+        self._words[matrix[:, 0]] = matrix[:, 1:]
+        self._n, self._n_clipped = n, n_clipped
+        return self
 
     def __getstate__(self) -> tuple[dict[str, Any], NDArray[np.int64]]:
         about = {"grid": self.grid, "n_cells": self.n_cells, "n": self.n, "n_clipped": self.n_clipped}
@@ -413,6 +522,16 @@ class CellTable(Table):
         CellTable.__init__(self, about["n_cells"], about["grid"])
         self._words[matrix[:, 0]] = matrix[:, 1:]
         self._n, self._n_clipped = about["n"], about["n_clipped"]
+
+
+def _whole_numbers(values: ArrayLike, name: str) -> NDArray[np.int64]:
+    """A column of whole numbers of at most 64 bits."""
+    column = _validate.number_column(values, name)
+    if column.dtype.kind not in "iu":
+        raise TypeError(f"{name} must hold whole numbers; got dtype {column.dtype}")
+    if column.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{name} must hold whole numbers below 2^63; got {column.max()}")
+    return column.astype(np.int64)
 
 
 def _check_cells(matrix: NDArray[np.int64], edges: NDArray[np.float64]) -> None:

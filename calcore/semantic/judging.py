@@ -115,6 +115,8 @@ def _gradable(each: Question | Misfit) -> Question | Misfit:
         for name in ("answers", "assignments", "gold_answer"):
             if getattr(each, name) is None:
                 return Misfit(each.id, 0, f"{name} is missing: there is nothing to grade by")
+        if not (each.gold_answer or "").strip():
+            return Misfit(each.id, 0, "gold_answer is empty: there is nothing to grade by")
     return each
 
 
@@ -123,7 +125,8 @@ def _clustered(judge: Judge, each: Question) -> Question:
     classes = judge.partition(each.question or "", answers)
     if len(classes) != len(answers) or any(number < 0 for number in classes):
         raise JudgeError(f"the judge gave {len(classes)} classes for {len(answers)} answers, or one below 0")
-    return replace(each, assignments=tuple(map(int, classes)), class_grades={}, grade=None)
+    numbers = tuple(map(int, classes))
+    return replace(each, assignments=numbers, modal_cluster=None, class_grades={}, grade=None)
 
 
 def _graded(judge: Judge, classes: str, each: Question) -> Question:

@@ -153,7 +153,7 @@ class ReplyCache:
                 return file
             except sqlite3.OperationalError:  # the log needs an index beside it, which cannot be made here
                 file.close()
-        return self._connected(f"{address}?immutable=1", uri=True)
+        return self._connected(f"{address}?mode=ro&immutable=1", uri=True)
 
     @contextmanager
     def _faults(self) -> Iterator[None]:

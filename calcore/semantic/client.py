@@ -232,7 +232,7 @@ class ChatClient:
             self.cache.drop([self.key(messages, subject=subject, index=index)])
 
     def _kept(self, cache: ReplyCache, messages: Messages, subject: str, index: int) -> Reply:
-        """The reply that the cache holds, or holds after a call: that of an equal call, if one is under way."""
+        """The reply that the cache holds, if need be after a call: an equal one that is under way will do."""
         key = self.key(messages, subject=subject, index=index)
         with self._lock:
             other = self._under_way.get(key)
@@ -404,9 +404,7 @@ class ChatClient:
         self._count(calls=1, prompt_tokens=prompt or 0, completion_tokens=made or 0)
         text, finish, fault = _text_of(completion)
         if fault:
-            self._count(
-                without_text=1, cut_off=finish == "length", filtered=finish == "content_filter"
-            )
+            self._count(without_text=1, cut_off=finish == "length", filtered=finish == "content_filter")
             ended = f" (finish reason {brief(finish)})" if finish else ""
             return _Fault(f"{fault}{ended}", retries=0 if finish in _SAID_ALL else _UNUSABLE)
         whole = _without(self._key, text.encode("utf-8", "replace").decode())

@@ -88,8 +88,8 @@ def read_questions(
                 made = replace(made, file=name)
             elif made.id in before:
                 raise ValueError(
-                    f"{brief(name, 200)}: id {brief(made.id)} is also in {brief(before[made.id], 200)}; files "
-                    "that are read together must hold different questions"
+                    f"{brief(name, 200)}: id {brief(made.id)} is also in {brief(before[made.id], 200)}; "
+                    "files that are read together must hold different questions"
                 )
             yield made
             n_rows += 1
@@ -195,7 +195,7 @@ def _parquet_rows(name: str) -> Iterator[tuple[float, Any]]:
 
 
 def _values(column: Any) -> list[Any]:
-    """A column as Python has it; what Python has not (times beyond the year 9999, or of nanoseconds) as text."""
+    """A column as Python has it; what it has not (times after the year 9999, nanoseconds) as text."""
     try:
         values: list[Any] = column.to_pylist()
     except (OverflowError, ValueError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from calcore.semantic.agreement import JudgeAgreement, judge_agreement
-from calcore.semantic.records import Misfit, Question
+from calcore.semantic.records import CLASSES_MISSING, Misfit, Question
 from calcore.semantic.samples import SemanticSamples
 
 __all__ = ["GatheredSamples", "agreement_of", "gather_samples"]
@@ -107,7 +107,7 @@ def _scorable(each: Question | Misfit) -> Question | Misfit:
     if isinstance(each, Misfit):
         return each
     if each.assignments is None:
-        return Misfit(each.id, 0, "assignments is missing; 'calcore semantic cluster' makes them")
+        return Misfit(each.id, 0, CLASSES_MISSING)
     if len(each.assignments) < _LEAST:
         return Misfit(each.id, 0, f"{len(each.assignments)} answer; a confidence takes at least {_LEAST}")
     return each

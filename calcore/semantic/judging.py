@@ -11,7 +11,7 @@ from calcore.semantic.client import CallError
 from calcore.semantic.judges.asked import Asked
 from calcore.semantic.judges.judge import Judge, JudgeError
 from calcore.semantic.pool import in_order
-from calcore.semantic.records import Misfit, Question
+from calcore.semantic.records import CLASSES_MISSING, Misfit, Question
 from calcore.semantic.sampler import PlannedCalls
 
 __all__ = ["cluster_answers", "grade_answers", "plan_clusters", "plan_grades"]
@@ -112,9 +112,11 @@ def _sortable(each: Question | Misfit) -> Question | Misfit:
 
 def _gradable(each: Question | Misfit) -> Question | Misfit:
     if isinstance(each, Question):
-        for name in ("answers", "assignments", "gold_answer"):
+        for name in ("answers", "gold_answer"):
             if getattr(each, name) is None:
                 return Misfit(each.id, 0, f"{name} is missing: there is nothing to grade by")
+        if each.assignments is None:
+            return Misfit(each.id, 0, CLASSES_MISSING)
         if not (each.gold_answer or "").strip():
             return Misfit(each.id, 0, "gold_answer is empty: there is nothing to grade by")
     return each

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-__all__ = ["GRADES", "Misfit", "Question", "question_of"]
+__all__ = ["CLASSES_MISSING", "GRADES", "Misfit", "Question", "question_of"]
 
 GRADES: Mapping[str, int | None] = {
     "CORRECT": 1,
@@ -17,6 +17,8 @@ GRADES: Mapping[str, int | None] = {
     "PARSE_ERROR": None,
 }
 """Grades in words, as published, and what they count as; None is a missing grade."""
+
+CLASSES_MISSING = "assignments is missing; 'calcore semantic cluster' makes them"
 
 _ALSO = {"assignments": "cluster_assignments", "verbalized": "confidence_verbalized", "Y": "grade"}
 """Fields that published files call otherwise."""
@@ -118,7 +120,11 @@ class Misfit:
     def __str__(self) -> str:
         row = f"row {self.row:,}" if self.row else "a question"
         where = row if self.id is None else f"id {brief(self.id)}"
-        return f"{where}: {self.reason}" if self.file is None else f"{brief(self.file, 80)}, {where}: {self.reason}"
+        return (
+            f"{where}: {self.reason}"
+            if self.file is None
+            else f"{brief(self.file, 80)}, {where}: {self.reason}"
+        )
 
 
 def question_of(row: Mapping[str, Any]) -> Question:
@@ -195,8 +201,8 @@ def _agrees(made: Question) -> None:
     mode = made.modes[0]
     if made.modal_cluster not in (None, mode):
         raise ValueError(
-            f"modal_cluster is {made.modal_cluster}, but the most frequent class of assignments is {mode}: the "
-            "grade would be that of another class; leave modal_cluster and the grade out, and grade again"
+            f"modal_cluster is {made.modal_cluster}, but the most frequent class of assignments is {mode}: "
+            "the grade would be that of another class; leave modal_cluster and the grade out, and grade again"
         )
     unknown = sorted(set(made.class_grades) - set(made.assignments))
     if unknown:

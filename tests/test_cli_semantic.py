@@ -74,6 +74,11 @@ def written(name: str, *rows: Any) -> str:
     return name
 
 
+def contents() -> dict[str, bytes]:
+    """All files here, by name."""
+    return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+
 def to_ask(n: int, name: str = "q.jsonl") -> str:
     return written(
         name, *({"id": f"q{i}", "question": f"What is {i} + 1?", "gold_answer": str(i + 1)} for i in range(n))
@@ -113,7 +118,7 @@ class TestAll:
         ended = run("score", "g.jsonl", "--resamples", 99, "--json", "--threads", 1)
         expected = score_samples(gather_samples(graded).samples, n_resamples=99)
         found = json.loads(ended.out)
-        assert found.pop("file") == "g.jsonl"
+        assert found.pop("files") == ["g.jsonl"]
         assert (found.pop("n_misfits"), found.pop("misfits")) == (0, [])
         assert found == json.loads(json.dumps(expected.to_dict()))
 
@@ -164,6 +169,7 @@ class TestSample:
             assert (found["questions"], found["n_misfits"], len(found["misfits"])) == (3, 8, 8)
             assert found["misfits"][-1] == {
                 "id": "q0",
+                "file": None,
                 "row": 11,
                 "reason": "the id is also that of row 1",
                 "stage": "file",
@@ -214,7 +220,11 @@ class TestSample:
                 kept = len(cache)
             assert paid - 4 <= kept <= paid
             if how == signal.SIGINT:
-                assert said[1].splitlines() == [
+                called, *more = said[1].splitlines()
+                assert called.startswith(
+                    f"calcore: {kept} calls and 0 replies from the cache, 0 retries, 0 failed"
+                )
+                assert more == [
                     f"calcore: {kept} replies are kept in a.jsonl.cache; the same command goes on",
                     "calcore: interrupted",
                 ]
@@ -231,6 +241,7 @@ class TestSample:
         assert (ended.code, ended.out) == (USAGE, "")
         assert ended.err.splitlines() == [
             f"calcore: {endpoint.url}: 10 calls in a row failed; the last: status 500",
+            "20 calls and 0 replies from the cache, 10 retries, 10 failed; 140 tokens sent, 60 received",
             "20 replies are kept in a.jsonl.cache; the same command goes on",
         ]
         assert not Path("a.jsonl").exists()
@@ -275,7 +286,42 @@ class TestSample:
             ),
             (
                 ("sample", "q.jsonl", "-o", "x.jsonl", "--model", "m", "--cache", "q.jsonl"),
-                "no cache of replies",
+                "--cache q.jsonl: is also an input",
+            ),
+            (
+                ("sample", "q.jsonl", "-o", "x.jsonl", "--model", "m", "--cache", "./x.jsonl"),
+                "--cache ./x.jsonl: is also the output",
+            ),
+            (
+                ("sample", "q.jsonl", "-o", "x.jsonl", "--model", "m", "--cache", "other.txt"),
+                "'other.txt': it is no cache of replies",
+            ),
+            (
+                (
+                    "sample",
+                    "q.jsonl",
+                    "-o",
+                    "other.jsonl",
+                    "--model",
+                    "m",
+                    "--prompt",
+                    "other.jsonl",
+                    "--force",
+                ),
+                "other.jsonl: is also an input",
+            ),
+            (
+                ("sample", "q.jsonl", "-o", "none/x.jsonl", "--model", "m"),
+                "none/x.jsonl: no such directory",
+            ),
+            (("cluster", "q.jsonl", "other.jsonl", "-o", "x.jsonl"), "id 'q0' is also in 'q.jsonl'; files"),
+            (("cluster", "q.jsonl", "./q.jsonl", "-o", "x.jsonl"), "./q.jsonl: given twice"),
+            (("cluster", "empty", "-o", "x.jsonl"), "empty: no file in this directory ends in .jsonl"),
+            (("score", "graded.jsonl", "--seed", str(10**23)), "--seed must lie between"),
+            (("score", "graded.jsonl", "--versus", "late.jsonl"), "the files must have questions in common"),
+            (
+                ("score", "classes.jsonl"),
+                "classes.jsonl: no question is graded; 'calcore semantic grade' makes",
             ),
             (("cluster", "q.jsonl", "-o", "x.jsonl", "--judge", "llm"), "--model is missing"),
             (("cluster", "q.jsonl", "-o", "x.jsonl", "--judge", "embeddings"), "--model is missing"),
@@ -291,12 +337,19 @@ class TestSample:
     )
     def test_faults_of_usage(self, words: tuple[str, ...], said: str, run: Run) -> None:
         to_ask(2)
-        before = Path("q.jsonl").read_bytes()
+        to_ask(1, "other.jsonl")
+        Path("other.txt").write_text("my thesis\n" * 100, encoding="utf-8")
+        graded = {"assignments": [0, 0], "Y": 1}
+        written("graded.jsonl", *({"id": f"q{i}"} | graded for i in range(9)))
+        written("late.jsonl", *({"id": f"r{i}"} | graded for i in range(9)))
+        written("classes.jsonl", {"id": "q", "assignments": [0, 0]})
+        Path("empty").mkdir()
+        Path("empty", "a.jsonl.cache").touch()
+        before = contents()
         ended = run(*words)
         assert (ended.code, ended.out) == (USAGE, "")
         assert said in " ".join(ended.err.split())
-        assert Path("q.jsonl").read_bytes() == before
-        assert not Path("x.jsonl").exists()
+        assert contents() == before
 
 
 class TestSecrets:
@@ -494,7 +547,7 @@ class TestScore:
         both = {name: gather_samples(read_questions(f"{name}.jsonl")).samples for name in ("g", "other")}
         expected = compare_semantic(both, n_resamples=99)
         assert found["comparison"] == json.loads(json.dumps(expected.to_dict()))
-        assert found["versus"]["file"] == "other.jsonl"
+        assert found["versus"]["files"] == ["other.jsonl"]
         text = run(*words).out
         assert "Two judges of the same answers to 40 questions: Rand index" in " ".join(text.split())
         assert "\ng minus other " in text

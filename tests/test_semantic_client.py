@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -16,6 +18,8 @@ from typing import Any
 
 import pytest
 from endpoint import Answer, Endpoint, Script, error, serving
+from hypothesis import given
+from hypothesis import strategies as st
 
 from calcore.semantic import (
     CallError,
@@ -30,11 +34,15 @@ from calcore.semantic import (
     plan_samples,
     sample_answers,
 )
-from calcore.semantic.cache import key_of
+from calcore.semantic.cache import CacheError, key_of
 from calcore.semantic.pool import in_order
 
 SECRET = "sk-proj-T0pSecretKeyOfNobody"
 ASK = [{"role": "user", "content": "2 + 2?"}]
+
+
+def ask(i: int) -> list[dict[str, str]]:
+    return [{"role": "user", "content": f"{i} + 2?"}]
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +67,11 @@ class TestReplies:
     def test_text_and_counts(self) -> None:
         with serving(in_turn("four")) as endpoint, called(endpoint, temperature=0.5, max_tokens=9) as chat:
             assert chat.complete(ASK, subject="a") == Reply("four", "stop", 7, 3)
-            assert chat.counts == {"calls": 1, "cut_off": 0, "prompt_tokens": 7, "completion_tokens": 3}
+            assert chat.counts == Counter(calls=1, prompt_tokens=7, completion_tokens=3)
+            assert set(chat.counts) == {
+                *("calls", "cached", "retries", "failed", "cut_off", "filtered", "without_text"),
+                *("prompt_tokens", "completion_tokens"),
+            }
         sent = {"model": "m", "messages": ASK, "temperature": 0.5, "max_tokens": 9}
         assert endpoint.requests == [sent]
         assert endpoint.keys == {f"Bearer {SECRET}"}
@@ -97,25 +109,29 @@ BAD = {
     "truncated JSON": Answer("four", cut=9),
     "empty body": Answer(body=b""),
     "no JSON": Answer(body=b"<html>busy</html>", headers={"content-type": "text/html"}),
+    "status 500": error(500, "internal"),
+    "status 502 of a proxy": Answer(status=502, body=b"<html>", headers={"content-type": "text/html"}),
+    "status 408": error(408),
+    "status 429": error(429, "slow down"),
+}
+WITHOUT_TEXT = {
     "no choices": Answer(body=b"{}"),
     "empty choices": Answer(body=b'{"choices": []}'),
     "no message": Answer(body=b'{"choices": [{"index": 0}]}'),
     "no text": Answer(body=b'{"choices": [{"index": 0, "message": {"role": "assistant", "content": null}}]}'),
     "text of a wrong type": Answer(body=b'{"choices": [{"index": 0, "message": {"content": 4}}]}'),
     "a list": Answer(body=b"[]"),
-    "status 500": error(500, "internal"),
-    "status 502 of a proxy": Answer(status=502, body=b"<html>", headers={"content-type": "text/html"}),
-    "status 408": error(408),
-    "status 429": error(429, "slow down"),
 }
+"""Complete replies, which were paid."""
 
 
 class TestRetries:
-    @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+    @pytest.mark.parametrize("bad", (BAD | WITHOUT_TEXT).values(), ids=BAD | WITHOUT_TEXT)
     def test_what_fails_by_chance_is_tried_again(self, bad: Answer) -> None:
         with serving(in_turn(bad, bad, "four")) as endpoint, called(endpoint) as chat:
             assert chat.complete(ASK, subject="a").text == "four"
-            assert (chat.counts["calls"], chat.counts["retries"]) == (1, 2)
+            assert chat.counts["retries"] == 2
+            assert chat.counts["calls"] == 1 + 2 * (bad in WITHOUT_TEXT.values())
         assert len(endpoint.requests) == 3
 
     @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
@@ -130,6 +146,52 @@ class TestRetries:
             assert len(cache) == 0
             assert (chat.counts["calls"], chat.counts["failed"]) == (0, 1)
         assert len(endpoint.requests) == 3
+
+    @pytest.mark.parametrize("bad", WITHOUT_TEXT.values(), ids=WITHOUT_TEXT)
+    def test_what_is_paid_is_tried_twice_more_and_counted(self, bad: Answer, tmp_path: Path) -> None:
+        with (
+            serving(in_turn(bad)) as endpoint,
+            ReplyCache(tmp_path / "c") as cache,
+            called(endpoint, max_retries=6, cache=cache) as chat,
+        ):
+            with pytest.raises(CallError, match=r"after 2 retries: the reply holds no (choices|text)"):
+                chat.complete(ASK, subject="a")
+            assert len(cache) == 0
+            assert chat.counts == Counter(calls=3, retries=2, failed=1, without_text=3)
+        assert len(endpoint.requests) == 3
+
+    @pytest.mark.parametrize("text", [None, "", " "])
+    @pytest.mark.parametrize(
+        ("finish", "kind"), [("length", "cut_off"), ("content_filter", "filtered"), ("tool_calls", "")]
+    )
+    def test_an_empty_reply_that_did_not_end_by_itself_is_no_answer(
+        self, text: str | None, finish: str, kind: str
+    ) -> None:
+        with serving(in_turn(Answer(text, finish=finish))) as endpoint, called(endpoint) as chat:
+            with pytest.raises(
+                CallError, match=rf"failed: the reply holds no text \(finish reason '{finish}'\)"
+            ):
+                chat.complete(ASK, subject="a")
+            counts = Counter(calls=1, failed=1, without_text=1, prompt_tokens=7, completion_tokens=3)
+            assert chat.counts == counts + Counter([kind] if kind else [])
+        assert len(endpoint.requests) == 1
+
+    def test_a_web_page_makes_one_doubt_the_address(self) -> None:
+        page = Answer(body=b" <!doctype html>", headers={"content-type": "text/html"})
+        with serving(in_turn(page)) as endpoint, called(endpoint) as chat:
+            with pytest.raises(
+                CallError, match=r"a web page and no JSON; is the address right\? Most end in /v1"
+            ):
+                chat.complete(ASK, subject="a")
+            assert chat.counts == Counter(retries=2, failed=1)
+
+    def test_one_retry_is_one(self) -> None:
+        with (
+            serving(in_turn(error(500))) as endpoint,
+            called(endpoint, max_retries=1) as chat,
+            pytest.raises(CallError, match="after 1 retry:"),
+        ):
+            chat.complete(ASK, subject="a")
 
     def test_time_out(self) -> None:
         slow = Answer("late", delay=0.6)
@@ -184,8 +246,8 @@ class TestRetries:
         ("answer", "said"),
         [
             (error(401, f"Incorrect API key provided: {SECRET}"), "OPENAI_API_KEY is refused"),
-            (error(403), "no access"),
-            (error(404, "no such model"), "no such model or address"),
+            (error(402, "top up"), r"no credit left; run the command again later \(status 402: top up\)"),
+            (error(404, "no gpt"), r"no such model or address \(status 404: no gpt\)"),
             (error(429, "pay", code="insufficient_quota"), "status 429: pay; run the command again later"),
             (error(429, retry_after="3600"), "it asks to wait 3,600 s"),
         ],
@@ -219,11 +281,63 @@ class TestRetries:
                     with pytest.raises(CallError):
                         chat.complete(ASK, subject="a")
 
-    def test_refused_requests_do_not_mean_that_it_is_down(self) -> None:
-        with serving(in_turn(error(400, "filtered"))) as endpoint, called(endpoint) as chat:
-            for _ in range(12):
+    @pytest.mark.parametrize("status", [301, 400, 403, 413, 422])
+    def test_prompts_that_all_fail_from_the_first_end_everything(self, status: int) -> None:
+        with serving(in_turn(error(status, "no"))) as endpoint, called(endpoint) as chat:
+            for i in range(9):
+                for j in range(3):
+                    with pytest.raises(CallError, match=f"status {status}: no"):
+                        chat.complete(ask(i), subject=str(i), index=j)
+            with pytest.raises(
+                EndpointError, match=f"the first 10 prompts all failed; .*status {status}: no"
+            ):
+                chat.complete(ask(9), subject="9")
+        assert len(endpoint.requests) == 10  # a prompt that is refused is sent once
+
+    def test_so_do_replies_without_text(self) -> None:
+        with serving(in_turn(Answer(None, finish="length"))) as endpoint, called(endpoint) as chat:
+            for i in range(9):
                 with pytest.raises(CallError):
+                    chat.complete(ask(i), subject=str(i))
+            with pytest.raises(
+                EndpointError, match="first 10 prompts all failed; the last: the reply holds no"
+            ):
+                chat.complete(ask(9), subject="9")
+
+    @pytest.mark.parametrize("status", [400, 403])
+    def test_refused_prompts_beside_others_do_not(self, status: int, tmp_path: Path) -> None:
+        """Whether the reply that shows that calls succeed comes from the endpoint or from the cache."""
+        with (
+            serving(in_turn("four", error(status, "filtered"))) as endpoint,
+            ReplyCache(tmp_path / "c") as cache,
+        ):
+            for _ in range(2):
+                with called(endpoint, cache=cache) as chat:
                     chat.complete(ASK, subject="a")
+                    for i in range(12):
+                        with pytest.raises(CallError, match=f"status {status}: filtered"):
+                            chat.complete(ask(i), subject=str(i))
+
+    def test_one_prompt_that_is_refused_does_not_though_it_is_the_first(self) -> None:
+        with serving(in_turn(error(403, "no"))) as endpoint, called(endpoint) as chat:
+            for j in range(50):
+                with pytest.raises(CallError, match=r"no access .*status 403: no"):
+                    chat.complete(ASK, subject="a", index=j)
+        assert len(endpoint.requests) == 1
+
+    def test_a_long_wait_is_said_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(client, "_LONG_WAIT", 0.2)
+        said: list[str] = []
+        busy = error(429, "slow", retry_after="0.3")
+        with serving(in_turn(busy, busy, "4")) as endpoint, called(endpoint, say=said.append) as chat:
+            both = [
+                threading.Thread(target=chat.complete, args=(ASK,), kwargs={"subject": name}) for name in "ab"
+            ]
+            for each in both:
+                each.start()
+            for each in both:
+                each.join()
+        assert said == [f"{endpoint.url} asks to wait 0 s (status 429: slow); all calls wait"]
 
 
 class TestSecrets:
@@ -233,7 +347,9 @@ class TestSecrets:
             f"Bad key {SECRET}.",
             f"got 'Bearer {SECRET}'",
             "Incorrect: sk-pr**********body",
-            "key=abcdefgh12345",
+            f"ends in {SECRET[-12:]}",
+            f"begins with {SECRET[:16].upper()}",
+            f"broken: {SECRET[:14]}\n{SECRET[14:]}, {SECRET[:9]}\u200b{SECRET[9:]}",
         ],
     )
     def test_no_key_in_messages(self, message: str) -> None:
@@ -241,8 +357,8 @@ class TestSecrets:
             with pytest.raises(CallError) as caught:
                 chat.complete(ASK, subject="a")
             text = repr(caught.value) + str(caught.value) + repr(caught.value.__cause__)
-        for part in (SECRET, "sk-pr", "abcdefgh12345"):
-            assert part not in text
+        for part in (SECRET, SECRET[-8:], "sk-pr", "T0pSecre"):
+            assert part.lower() not in text.lower()
         assert "***" in text
 
     def test_no_key_of_another_form_in_messages(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,6 +369,40 @@ class TestSecrets:
             pytest.raises(CallError, match=r"status 400: who is \*\*\*\?$"),
         ):
             chat.complete(ASK, subject="a")
+
+    @pytest.mark.parametrize("key", ["e", "key", "EMPTY", SECRET, None])
+    def test_words_are_no_keys(self, key: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", key or "")
+        words = "Incorrect API key provided: there is none, token expired or sk-proj-... EMPTY"
+        with (
+            serving(in_turn(error(400, words))) as endpoint,
+            called(endpoint) as chat,
+            pytest.raises(CallError) as caught,
+        ):
+            chat.complete(ASK, subject="a")
+        expected = words.replace("sk-proj-...", "***")  # what looks like a key
+        assert str(caught.value) == f"the call failed: status 400: {expected}"
+
+    def test_an_answer_that_echoes_the_key_is_kept_without(self, tmp_path: Path) -> None:
+        echo = f"Keys such as {SECRET} or sk-proj-...: {SECRET[8:20]}."
+        with (
+            serving(in_turn(echo)) as endpoint,
+            ReplyCache(tmp_path / "c") as cache,
+            called(endpoint, cache=cache) as chat,
+        ):
+            assert chat.complete(ASK, subject="a").text == "Keys such as *** or sk-proj-...: ***."
+            assert chat.complete(ASK, subject="a").text == "Keys such as *** or sk-proj-...: ***."
+            kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+        assert SECRET[8:20].encode() not in kept
+
+    @given(st.text("abT0pSecretKeyOfNobody -\u200b", max_size=60), st.integers(0, 40))
+    def test_no_eight_characters_in_a_row_are_left(self, text: str, place: int) -> None:
+        """Of the key behind its prefix, wherever it stands and whatever is around."""
+        own = SECRET.removeprefix("sk-proj-").lower()
+        for hidden in (SECRET, SECRET[8:16], SECRET[10:], " ".join(SECRET)):
+            left = client._without(SECRET, text[:place] + hidden + text[place:])
+            squeezed = re.sub("[\\s\u200b]", "", left).lower()
+            assert not any(own[i : i + 8] in squeezed for i in range(len(own) - 7))
 
     def test_text_of_the_endpoint_does_not_reach_a_terminal_raw(self) -> None:
         with (
@@ -349,6 +499,7 @@ class TestCache:
         with ReplyCache(tmp_path / "c") as one, ReplyCache(tmp_path / "c") as two:
             one.put(b"k", Reply("first"))
             two.put(b"k", Reply("second"))
+            assert two.put(b"k", Reply("third")) == Reply("first")
             assert one.get(b"k") == two.get(b"k") == Reply("first")
             assert b"k" in two
             assert b"l" not in two
@@ -372,6 +523,103 @@ class TestCache:
             ReplyCache(path)
         with pytest.raises(ValueError, match="cannot be opened"):
             ReplyCache(tmp_path / "no" / "c")
+
+    def test_what_another_process_was_paid_for_first_counts(self, tmp_path: Path) -> None:
+        """Its reply arrives while this one's call is under way."""
+        with ReplyCache(tmp_path / "c") as ours, ReplyCache(tmp_path / "c") as theirs:
+
+            def script(request: dict[str, Any], number: int) -> str:
+                theirs.put(chat.key(ASK, subject="a", index=0), Reply("theirs"))
+                return "ours"
+
+            with serving(script) as endpoint, called(endpoint, cache=ours) as chat:
+                assert chat.complete(ASK, subject="a").text == "theirs"
+
+    def test_equal_calls_under_way_are_paid_once(self, tmp_path: Path) -> None:
+        with (
+            serving(lambda request, number: Answer(f"reply {number}", delay=0.2)) as endpoint,
+            ReplyCache(tmp_path / "c") as cache,
+            called(endpoint, cache=cache) as chat,
+        ):
+            found = list(in_order(lambda _: chat.complete(ASK, subject="a").text, range(16), n_threads=8))
+            assert chat.counts == Counter(calls=1, cached=15, prompt_tokens=7, completion_tokens=3)
+        assert found == ["reply 0"] * 16
+        assert len(endpoint.requests) == 1
+
+    def test_equal_calls_under_way_fail_together(self, tmp_path: Path) -> None:
+        with (
+            serving(in_turn(Answer(None, finish="length", delay=0.2), "4")) as endpoint,
+            ReplyCache(tmp_path / "c") as cache,
+            called(endpoint, cache=cache) as chat,
+        ):
+
+            def call(_: int) -> str:
+                try:
+                    return chat.complete(ASK, subject="a").text
+                except CallError as error:
+                    return str(error)
+
+            found = list(in_order(call, range(4), n_threads=4))
+            assert ["no text" in text for text in found] == [True] * 4
+            assert chat.complete(ASK, subject="a").text == "4"
+        assert len(endpoint.requests) == 2
+
+    @pytest.mark.parametrize(
+        "row",
+        ['{"text": "fo', '{"words": "four"}', '["four"]', '{"text": 4}', '{"text": "4", "finish": 1}', b""],
+    )
+    def test_a_reply_that_cannot_be_read_is_asked_again(self, row: str | bytes, tmp_path: Path) -> None:
+        with (
+            serving(in_turn("four")) as endpoint,
+            ReplyCache(tmp_path / "c") as cache,
+            called(endpoint, cache=cache) as chat,
+        ):
+            key = chat.key(ASK, subject="a", index=0)
+            cache._file.execute("INSERT INTO replies VALUES (?, ?)", (key, row))
+            assert key not in cache
+            assert chat.complete(ASK, subject="a").text == "four"
+            assert cache.get(key) == Reply("four", "stop", 7, 3)
+            chat.complete(ASK, subject="a")
+        assert len(endpoint.requests) == 1
+
+    def test_a_full_disk(self, tmp_path: Path) -> None:
+        with ReplyCache(tmp_path / "c") as cache:
+            cache.put(b"k", Reply("kept"))
+            cache._file.execute("PRAGMA max_page_count = 3")  # SQLite says of it what it says of a full disk
+            with pytest.raises(CacheError, match=r"c': there is no room left on its disk$"):
+                [cache.put(bytes([i]), Reply("x" * 1000)) for i in range(100)]
+            assert cache.get(b"k") == Reply("kept")
+
+    def test_a_damaged_file(self, tmp_path: Path) -> None:
+        path = tmp_path / "c"
+        with ReplyCache(path) as cache:
+            for i in range(100):
+                cache.put(bytes([i]), Reply("x" * 1000))
+        whole = path.read_bytes()
+        path.write_bytes(whole[:4096] + b"\xaa" * (len(whole) - 4096))
+        with ReplyCache(path) as cache:
+            for fails in (lambda: cache.get(b"k"), lambda: len(cache), lambda: cache.put(b"k", Reply("x"))):
+                with pytest.raises(
+                    CacheError, match="c': it is damaged; delete it or name another, and what it"
+                ):
+                    fails()
+
+    def test_a_look_leaves_no_trace(self, tmp_path: Path) -> None:
+        path = tmp_path / "c"
+        with pytest.raises(CacheError, match="cannot be opened"):
+            ReplyCache(path, read_only=True)
+        with ReplyCache(path) as cache:
+            cache.put(b"k", Reply("kept"))
+            with ReplyCache(path, read_only=True) as seen:  # while another process writes
+                assert seen.get(b"k") == Reply("kept")
+        before = path.read_bytes()
+        with ReplyCache(path, read_only=True) as seen:
+            assert (len(seen), b"k" in seen) == (1, True)
+            assert list(tmp_path.iterdir()) == [path]
+            with pytest.raises(CacheError, match="cannot be written: the file or its folder is read-only"):
+                seen.put(b"l", Reply("more"))
+        assert list(tmp_path.iterdir()) == [path]
+        assert path.read_bytes() == before
 
 
 class TestInOrder:
@@ -432,7 +680,7 @@ class TestSampler:
                 first = list(sample_answers(same, chat, n_samples=3, n_threads=1))
             with called(endpoint, cache=cache) as chat:
                 again = list(sample_answers(same, chat, n_samples=3, n_threads=4))
-                assert chat.counts == {"cached": 6, "cut_off": 0}
+                assert chat.counts == Counter(cached=6)
         assert len(endpoint.requests) == 6
         assert [each.answers for each in first if isinstance(each, Question)] == [
             ("reply 0", "reply 1", "reply 2"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,14 @@ class TestRows:
         assert question_of({"id": "a", "assignments": [4, 2, 4, 2, 9]}).modes == (2, 4)
         assert question_of({"id": "a"}).modes == ()
 
+    def test_a_published_mode_of_several_is_kept(self) -> None:
+        row = {"id": "a", "cluster_assignments": [1, 0, 1, 0, 2], "modal_cluster": 1, "grade": "CORRECT"}
+        made = question_of(row)
+        assert (made.modes, made.grade, made.modal_cluster) == ((1, 0), 1, 1)
+        assert question_of(made.to_dict()) == made
+        graded = question_of(row | {"grade": None, "class_grades": {"0": 0, "1": 1}})
+        assert graded.grade == 1
+
     def test_one_stated_confidence(self) -> None:
         assert question_of({"id": "a", "assignments": [0, 0], "verbalized": 0.7}).verbalized == 0.7
 
@@ -147,7 +156,13 @@ class TestRows:
                 {"assignments": [0, 1], "class_grades": {"0": 1}, "Y": 0},
                 "Y is 0, but class_grades says 1 of class 0",
             ),
-            ({"assignments": [0, 1], "modal_cluster": 1}, "modal_cluster is 1, but the most frequent class"),
+            (
+                {"assignments": [0, 0, 1], "modal_cluster": 1},
+                "modal_cluster is 1, but the most frequent class of assignments is 0: the grade would be "
+                "that of another class; leave modal_cluster and the grade out, and grade again",
+            ),
+            ({"assignments": [0, 0], "modal_cluster": "0"}, "modal_cluster must be classes, whole numbers"),
+            ({"assignments": [0, 0], "modal_cluster": 0.5}, "got 0.5"),
         ],
     )
     def test_what_does_not_fit(self, row: Any, reason: str) -> None:
@@ -195,7 +210,7 @@ class TestReading:
                 "not UTF-8",
                 "named fields",
                 "deeply",
-                "JSON",
+                "a number of 5,000 digits",
             ),
             strict=True,
         ):
@@ -207,6 +222,44 @@ class TestReading:
         list(read_questions(path, progress=lambda fraction, rows: seen.append((fraction, rows))))
         assert [rows for _, rows in seen] == [1, 2, 3, 4, 5]
         assert seen[-1][0] == 1.0
+
+    def test_several_files_are_read_one_after_the_other(self, tmp_path: Path) -> None:
+        one = written(tmp_path / "one.jsonl", {"id": "a"}, {"id": "b"})
+        two = tmp_path / "two.parquet"
+        parquet.write_table(pa.table({"id": ["c", "c"]}), two)
+        seen: list[tuple[float, int]] = []
+        *fit, misfit = read_questions([one, two], progress=lambda part, rows: seen.append((part, rows)))
+        assert [each.id for each in fit] == ["a", "b", "c"]
+        assert misfit == Misfit("c", 2, "the id is also that of row 1", file=str(two))
+        assert [rows for _, rows in seen] == [1, 2, 3, 4]
+        assert [part for part, _ in seen] == sorted(part for part, _ in seen)
+        assert seen[-1][0] == 1.0
+
+    def test_an_id_is_in_one_file(self, tmp_path: Path) -> None:
+        one = written(tmp_path / "one.jsonl", {"id": "a"}, {"id": "b"})
+        two = written(tmp_path / "two.jsonl", {"id": "c"}, {"id": "b"})
+        with pytest.raises(
+            ValueError, match=r"two.jsonl': id 'b' is also in '.*one.jsonl'; files that are read"
+        ):
+            list(read_questions([one, two]))
+
+    @pytest.mark.parametrize("text", ['[{"id": 1},\n{"id": 2}]', '[\n{"id": 1}\n]', '{\n "id": 1\n}'])
+    def test_json_over_several_lines(self, text: str, tmp_path: Path) -> None:
+        path = tmp_path / "q.jsonl"
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(
+            ValueError, match=r"q.jsonl' holds JSON over several lines; write one object a line"
+        ):
+            list(read_questions(path))
+
+    def test_a_name_twice_in_a_row(self, tmp_path: Path) -> None:
+        path = tmp_path / "q.jsonl"
+        path.write_text('{"id": "a", "Y": 1, "Y": 0}\n', encoding="utf-8")
+        assert list(read_questions(path)) == [Misfit(None, 1, "the name 'Y' is there twice in an object")]
+        table = pa.table([["a"], [1], [0]], names=["id", "Y", "Y"])
+        parquet.write_table(table, tmp_path / "q.parquet")
+        with pytest.raises(ValueError, match="cannot be read as Parquet: there are two columns 'Y'"):
+            list(read_questions(tmp_path / "q.parquet"))
 
     def test_rows_are_read_one_by_one(self, tmp_path: Path) -> None:
         path = written(tmp_path / "q.jsonl", *({"id": i, "question": "x" * 1000} for i in range(1000)))
@@ -244,6 +297,54 @@ class TestReading:
         )
         assert b == Question("2", assignments=(5, 5, 5))
         assert isinstance(c, Misfit)
+
+
+class TestParquet:
+    @pytest.mark.parametrize(
+        "others", [[7, 7], [[1], [1]], ["[1]", "[1]"], ["{", "{"], [b"{}", b"{}"], ['{"x": 1, "x": 2}'] * 2]
+    )
+    def test_other_fields_that_are_no_object(self, others: list[Any], tmp_path: Path) -> None:
+        parquet.write_table(pa.table({"id": ["a", "b"], "other_fields": others}), tmp_path / "q.parquet")
+        found = list(read_questions(tmp_path / "q.parquet"))
+        assert [each.id for each in found] == ["a", "b"]
+        for each in found:
+            assert isinstance(each, Misfit)
+            assert each.reason.startswith("other_fields must hold a JSON object as text; got ")
+
+    def test_columns_come_before_other_fields(self, tmp_path: Path) -> None:
+        others = '{"id": "x", "question": "y", "note": 1, "verbalized": 0.25}'
+        columns = {"id": ["a"], "question": pa.array([None], pa.string()), "verbalized_mean": [0.5]}
+        parquet.write_table(pa.table(columns | {"other_fields": [others]}), tmp_path / "q.parquet")
+        (found,) = read_questions(tmp_path / "q.parquet")
+        assert found == Question("a", "y", verbalized=0.5, others={"note": 1})
+
+    def test_what_python_has_no_time_for(self, tmp_path: Path) -> None:
+        """Times after the year 9999, alone and in lists; the other values of the column are themselves."""
+        far = pa.array([10**18, None, 0], pa.timestamp("ms"))
+        many = pa.array([[10**18], [], None], pa.list_(pa.timestamp("ms")))
+        parquet.write_table(pa.table({"id": [1, 2, 3], "t": far, "u": many}), tmp_path / "q.parquet")
+        a, b, c = read_questions(tmp_path / "q.parquet")
+        assert isinstance(a, Question)
+        assert isinstance(b, Question)
+        assert isinstance(c, Question)
+        assert "10000000000000" in a.others["t"]
+        assert set(a.others) == {"t", "u"}
+        assert b.others == {"u": []}
+        assert c.others["t"].year == 1970
+        with writing_questions(tmp_path / "r.jsonl") as write:
+            write(a)
+            write(c)
+        assert [each.id for each in read_questions(tmp_path / "r.jsonl")] == ["1", "3"]
+
+    def test_damaged_pages_name_the_file(self, tmp_path: Path) -> None:
+        path = tmp_path / "q.parquet"
+        parquet.write_table(pa.table({"id": [f"{i:05}" for i in range(5000)]}), path, use_dictionary=False)
+        whole = bytearray(path.read_bytes())
+        whole[200:1200] = b"\xff" * 1000
+        path.write_bytes(whole)
+        with pytest.raises(ValueError, match=r"q.parquet' cannot be read as Parquet: ") as caught:
+            list(read_questions(path))
+        assert str(caught.value).count("q.parquet") == 1
 
 
 FULL = [
@@ -305,6 +406,20 @@ class TestWriting:
             assert (found.question, found.answers) == (texts[0], tuple(texts))
 
 
+class TestOtherFields:
+    @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+    def test_are_written_as_json(self, suffix: str, tmp_path: Path) -> None:
+        others = {"nan": math.nan, "deep": [{"inf": -math.inf}], "bytes": b"a\xff", "when": date(2026, 5, 1)}
+        path = tmp_path / f"q{suffix}"
+        with writing_questions(path) as write:
+            write(Question("a", others=others))
+        (found,) = read_questions(path)
+        assert isinstance(found, Question)
+        plain = {"deep": [{"inf": None}], "bytes": "a\\xff", "when": "2026-05-01"}
+        assert found.others == plain
+        assert b"NaN" not in path.read_bytes()
+
+
 class TestMisfit:
     def test_is_fit_for_a_terminal(self) -> None:
         for misfit in (Misfit("\x1b[2J" + "x" * 1000, 1, "r"), Misfit(None, 1234, "r"), Misfit(None, 0, "r")):
@@ -313,10 +428,12 @@ class TestMisfit:
         assert str(Misfit(None, 1234, "r")) == "row 1,234: r"
         assert json.loads(json.dumps(Misfit("a", 1, "r", "call").to_dict())) == {
             "id": "a",
+            "file": None,
             "row": 1,
             "reason": "r",
             "stage": "call",
         }
+        assert str(Misfit("a", 1, "r", file="b\x1b.jsonl")) == "'b\\x1b.jsonl', id 'a': r"
 
 
 class TestGathering:
@@ -343,6 +460,29 @@ class TestGathering:
             ("b", "assignments is missing; 'calcore semantic cluster' makes them"),
             ("c", "1 answer; a confidence takes at least 2"),
         ]
+
+    def test_a_published_mode_is_the_mode(self) -> None:
+        """As if its number were the lowest of the most frequent ones, with the grades of both classes."""
+        given = Question(
+            "a",
+            assignments=(4, 2, 4, 2, 9),
+            class_grades={2: 0, 4: 1, 9: 0},
+            grade=1,
+            modal_cluster=4,
+        )
+        s = gather_samples([given, Question("b", assignments=(1, 0), grade=0)]).samples
+        assert s.class_grades is not None
+        assert s.codes.tolist() == [0, 1, 0, 1, 2, 1, 0]
+        np.testing.assert_array_equal(s.class_grades, [1.0, 0.0, 0.0, 0.0, np.nan])
+        np.testing.assert_array_equal(s.grades, [1.0, 0.0])
+
+    def test_confidences_that_are_all_missing_are_none(self) -> None:
+        missing = [Question(name, assignments=(0, 0), verbalized=(None, None)) for name in "ab"]
+        s = gather_samples(missing).samples
+        assert s.verbalized is None
+        assert s.verbalized_means is None
+        one = Question("c", assignments=(0, 0), verbalized=(None, 0.5))
+        assert gather_samples([*missing, one]).samples.verbalized is not None
 
     def test_means_stay_means_unless_mixed(self) -> None:
         means = [Question("a", assignments=(0, 0), verbalized=0.7), Question("b", assignments=(0, 1))]

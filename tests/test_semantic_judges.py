@@ -70,6 +70,15 @@ class TestNormalForm:
             ["don't", "don’t"],
             ["$5.00", "$5"],
             ["50%", "50 %", "50.0%"],
+            ["10²", "10^2", "１０²"],
+            ["10⁻³", "10^-3", "10^−3"],
+            ["x² + 1", "x^2 + 1"],
+            ["5 m²", "5 ㎡", "5 m^2"],
+            ["H₂O", "H2O", "h2o"],
+            ["¹⁄₂", "1/2"],
+            ["1¹⁄₂", "1½", "１½"],
+            ["4ᵗʰ", "4th"],
+            ["2ⁿᵈ", "2nd"],
         ],
     )
     def test_same(self, same: list[str]) -> None:
@@ -93,6 +102,13 @@ class TestNormalForm:
             ["x < 2", "x > 2", "x = 2"],
             ["1/0", "0"],
             ["B2B", "B 2 B"],
+            ["10²", "102", "10", "10⁻²"],
+            ["2²", "22", "2₂"],
+            ["2ⁿ", "2n"],
+            ["m²", "m2"],
+            ["101₂", "1012"],
+            ["1①", "11"],
+            ["½2", "1/22"],
         ],
     )
     def test_different(self, different: list[str]) -> None:
@@ -243,6 +259,7 @@ BAD_PARTITIONS = {
     'Sure: {"classes": [[1, 2, 3]]}': "it is not one JSON object",
     "[[1, 2, 3]]": 'one field "classes"',
     "[" * 100_000: "it is nested too deeply",
+    '{"classes": [[' + "1" * 6000 + "]]}": "it holds a number of 6,000 digits",
     "": "it is not one JSON object",
 }
 
@@ -293,6 +310,28 @@ class TestAsked:
             assert judge.partition("?", ANSWERS) == [0, 1, 0, 0]
             judge.client.close()
         assert judge.counts == {"unfenced": 1}
+
+    def test_unusable_replies_are_not_kept(self) -> None:
+        """Those of a judge that is mended are asked for again; those that were repaired stay."""
+        mended = False
+
+        def script(request: dict[str, Any], number: int) -> str:
+            is_fine = number > 0 and "Fine?" in request["messages"][1]["content"]
+            return GOOD if mended or is_fine else "no"
+
+        with serving(script) as endpoint, ReplyCache(":memory:") as cache:
+            judge = asked(endpoint, max_repairs=2)
+            judge.client.cache = cache
+            assert judge.partition("Fine?", ANSWERS) == [0, 1, 0, 0]
+            assert len(cache) == 2
+            with pytest.raises(JudgeError):
+                judge.partition("?", ANSWERS)
+            assert len(cache) == 2
+            mended = True
+            assert judge.partition("?", ANSWERS) == [0, 1, 0, 0]
+            assert judge.partition("Fine?", ANSWERS) == [0, 1, 0, 0]
+            judge.client.close()
+        assert len(endpoint.requests) == 2 + 3 + 1
 
     def test_equal_answers_need_no_call(self) -> None:
         with serving(lambda request, number: GOOD) as endpoint:
@@ -370,6 +409,21 @@ class TestSteps:
             "answers is missing: there is nothing to sort",
             "gold_answer is missing: there is nothing to grade by",
         ]
+
+    def test_an_empty_reference_makes_nothing_right(self) -> None:
+        empty = [Question(name, "?", gold, ("", ""), (0, 0)) for name, gold in (("a", ""), ("b", " \n"))]
+        for found in grade_answers(empty, Exact()):
+            assert isinstance(found, Misfit)
+            assert found.reason == "gold_answer is empty: there is nothing to grade by"
+
+    def test_a_published_mode_is_what_is_graded(self) -> None:
+        tie = Question("t", "?", "y", ("x", "y"), (0, 1), modal_cluster=1)
+        (found,) = grade_answers([tie], Exact())
+        assert isinstance(found, Question)
+        assert (found.grade, found.class_grades, found.modal_cluster) == (1, {0: 0, 1: 1}, 1)
+        (found,) = cluster_answers([tie], Exact())
+        assert isinstance(found, Question)
+        assert found.modal_cluster is None
 
     def test_classes_that_are_graded(self) -> None:
         tie = Question("t", "?", "y", ("x", "y", "z", "y.", "X"), (5, 2, 7, 2, 5))

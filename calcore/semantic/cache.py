@@ -5,19 +5,41 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
+from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
 from calcore.semantic.records import brief
 
-__all__ = ["Reply", "ReplyCache", "key_of"]
+__all__ = ["CacheError", "Reply", "ReplyCache", "key_of"]
 
 _APPLICATION = 0x63616C63
 _VERSION = 1
+
+_BUSY = 30.0
+"""Seconds to wait for another process that writes."""
+
+_FAULTS = {
+    sqlite3.SQLITE_FULL: "there is no room left on its disk",
+    sqlite3.SQLITE_READONLY: "it cannot be written: the file or its folder is read-only",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened: no such folder, or it may not be written",
+    sqlite3.SQLITE_PERM: "it cannot be opened: no such folder, or it may not be written",
+    sqlite3.SQLITE_BUSY: "another process holds it",
+    sqlite3.SQLITE_LOCKED: "another process holds it",
+    sqlite3.SQLITE_IOERR: "its disk cannot be read or written",
+    sqlite3.SQLITE_CORRUPT: "it is damaged; delete it or name another, and what it kept is asked again",
+    sqlite3.SQLITE_NOTADB: "it is no cache of replies, or damaged; name another",
+}
+"""What SQLite's codes mean to whoever named the file."""
+
+
+class CacheError(ValueError):
+    """The file of a cache cannot be used; the message names it, the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,36 +110,60 @@ class ReplyCache:
     ----------
     path : path-like
         Made if it is not there.
+    read_only : bool
+        Open a file that is there, and leave no trace: for a look at what it holds.
 
     Raises
     ------
-    ValueError
-        The file is something else, or of a later version.
+    CacheError
+        A ValueError. Here: the file is something else, of a later version, or cannot be opened. From every
+        method: the disk is full, the file damaged, held by another process, or read-only.
 
     Examples
     --------
     >>> with ReplyCache(":memory:") as cache:
-    ...     cache.put(b"key", Reply("four"))
+    ...     cache.put(b"key", Reply("four")).text, cache.put(b"key", Reply("five")).text
     ...     cache.get(b"key").text, cache.get(b"other"), len(cache)
+    ('four', 'four')
     ('four', None, 1)
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
         self.path = os.fsdecode(path)
         self._lock = Lock()
+        with self._faults():
+            self._file = self._looked_at() if read_only else self._connected(self.path)
         try:
-            self._file = sqlite3.connect(
-                self.path, timeout=60.0, check_same_thread=False, isolation_level=None
-            )
-        except sqlite3.Error as error:
-            raise ValueError(f"cache {brief(self.path, 200)} cannot be opened: {error}") from error
-        try:
-            self._set_up()
-        except BaseException as error:
+            with self._faults():
+                self._set_up()
+        except BaseException:
             self._file.close()
-            if isinstance(error, sqlite3.Error):
-                raise ValueError(f"{brief(self.path, 200)} is no cache of replies: {error}") from error
             raise
+
+    def _connected(self, name: str, *, uri: bool = False) -> sqlite3.Connection:
+        return sqlite3.connect(name, timeout=_BUSY, check_same_thread=False, isolation_level=None, uri=uri)
+
+    def _looked_at(self) -> sqlite3.Connection:
+        """For reading alone. A file without a log beside it is read as it is: a log would be made for it."""
+        address = Path(self.path).absolute().as_uri()
+        if os.path.exists(f"{self.path}-wal"):
+            file = self._connected(f"{address}?mode=ro", uri=True)
+            try:
+                file.execute("SELECT count(*) FROM sqlite_master")
+                return file
+            except sqlite3.OperationalError:  # the log needs an index beside it, which cannot be made here
+                file.close()
+        return self._connected(f"{address}?mode=ro&immutable=1", uri=True)
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        """Faults of SQLite in words that name the file."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            words = _FAULTS.get(code, str(error))
+            raise CacheError(f"cache {brief(self.path, 200)}: {words}") from error
 
     def _set_up(self) -> None:
         application, version, tables = (
@@ -132,7 +178,7 @@ class ReplyCache:
             return
         if tables or application or version:
             known = "of another version" if application == _APPLICATION else "a database of something else"
-            raise ValueError(f"{brief(self.path, 200)} is no cache of replies, but {known}")
+            raise CacheError(f"{brief(self.path, 200)} is no cache of replies, but {known}")
         self._file.execute("PRAGMA journal_mode=WAL")
         self._file.execute("PRAGMA synchronous=NORMAL")
         with self._file:
@@ -144,24 +190,35 @@ class ReplyCache:
             self._file.execute(f"PRAGMA user_version={_VERSION}")
 
     def get(self, key: bytes) -> Reply | None:
-        """The reply of that key, or None."""
-        with self._lock:
-            found = self._file.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
-        return None if found is None else Reply(**json.loads(found[0]))
+        """The reply of that key; None if there is none that can be read."""
+        with self._lock, self._faults():
+            return self._found(key)
 
-    def put(self, key: bytes, reply: Reply) -> None:
-        """Keep a reply; the first of a key stays."""
-        with self._lock:
-            self._file.execute(
-                "INSERT OR IGNORE INTO replies VALUES (?, ?)", (key, json.dumps(asdict(reply)))
-            )
+    def put(self, key: bytes, reply: Reply) -> Reply:
+        """Keep a reply, and return the one that is kept: the first of a key stays, if it can be read."""
+        row = (key, json.dumps(asdict(reply)))
+        with self._lock, self._faults():
+            self._file.execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", row)
+            kept = self._found(key)
+            if kept is None:
+                self._file.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", row)
+        return reply if kept is None else kept
+
+    def drop(self, keys: Sequence[bytes]) -> None:
+        """Forget the replies of these keys, so that they are asked for again."""
+        with self._lock, self._faults():
+            for key in keys:
+                self._file.execute("DELETE FROM replies WHERE key = ?", (key,))
+
+    def _found(self, key: bytes) -> Reply | None:
+        row = self._file.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
+        return None if row is None else _reply_of(row[0])
 
     def __contains__(self, key: bytes) -> bool:
-        with self._lock:
-            return self._file.execute("SELECT 1 FROM replies WHERE key = ?", (key,)).fetchone() is not None
+        return self.get(key) is not None
 
     def __len__(self) -> int:
-        with self._lock:
+        with self._lock, self._faults():
             return int(self._file.execute("SELECT count(*) FROM replies").fetchone()[0])
 
     def close(self) -> None:
@@ -176,3 +233,18 @@ class ReplyCache:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _reply_of(text: Any) -> Reply | None:
+    """A reply as it was kept; None if it was cut short or is something else.
+
+    >>> _reply_of('{"text": "four"}'), _reply_of('{"text": "fo'), _reply_of('{"words": "four"}')
+    (Reply(text='four', finish='stop', prompt_tokens=None, completion_tokens=None), None, None)
+    """
+    try:
+        reply = Reply(**json.loads(text))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    counts = (reply.prompt_tokens, reply.completion_tokens)
+    whole = isinstance(reply.text, str) and isinstance(reply.finish, str)
+    return reply if whole and all(n is None or isinstance(n, int) for n in counts) else None

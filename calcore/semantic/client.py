@@ -6,8 +6,10 @@ import os
 import random
 import re
 import time
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from calcore.semantic.cache import Reply, ReplyCache, key_of
+from calcore.semantic.records import brief
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -35,17 +38,48 @@ _LONGEST_WAIT = 600.0
 """Seconds that an endpoint may ask to wait; what asks for more has run out of a quota."""
 
 _FAILURES = 10
-"""So many calls in a row that fail in spite of retries mean that the endpoint is down."""
+"""So many calls in a row that fail in spite of retries mean that the endpoint is down; so many different
+prompts that fail before the first reply mean that none will do better."""
+
+_UNUSABLE = 2
+"""Further tries after a reply that is complete, and so was paid, but holds no text."""
+
+_LONG_WAIT = 10.0
+"""Seconds to wait for an endpoint that are worth a word."""
+
+_PART = 8
+"""Characters in a row of a key that are too many to show."""
 
 _FATAL = {
     401: "the key in OPENAI_API_KEY is refused",
-    403: "the key in OPENAI_API_KEY gives no access",
+    402: "there is no credit left; run the command again later",
     404: "there is no such model or address",
 }
+_ALSO_SAID = {
+    403: "no access with the key in OPENAI_API_KEY, or not for this prompt: ",
+    301: "the endpoint has moved to another address: ",
+    308: "the endpoint has moved to another address: ",
+}
 _MALFORMED = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
-"""What the client, and reading what it returns, raise where a reply is incomplete."""
+"""What the client raises where a reply is incomplete."""
 
 _RETRIED = {408, 409, 425, 429}
+
+_SAID_ALL = ("length", "content_filter", "tool_calls", "function_call")
+"""Reasons to end of a reply without a text that another try would not change."""
+
+
+_COUNTS = (
+    "calls",
+    "cached",
+    "retries",
+    "failed",
+    "cut_off",
+    "filtered",
+    "without_text",
+    "prompt_tokens",
+    "completion_tokens",
+)
 
 
 class CallError(Exception):
@@ -58,11 +92,15 @@ class EndpointError(Exception):
 
 @dataclass(slots=True)
 class _Fault:
-    """Why a try failed, whether it is worth another, and how long the endpoint asks to wait."""
+    """Why a try failed, how many more it is worth, and how long the endpoint asks to wait.
+
+    What the prompt is to blame for would fail for its other samples too.
+    """
 
     reason: str
-    is_retried: bool = True
+    retries: int | None = None
     is_fatal: bool = False
+    is_of_prompt: bool = False
     wait: float = 0.0
     slows_all: bool = False
 
@@ -91,15 +129,21 @@ class ChatClient:
     max_retries : int
         Further tries of a call that failed by chance: no connection, time-out, status 408, 409, 425, 429 or
         5xx, or a reply that is no complete JSON. Pauses double from half a second to a minute, with random
-        jitter; where ``Retry-After`` asks for more, all threads wait for it.
+        jitter; where ``Retry-After`` asks for more, all threads wait for it. A reply that is complete but
+        has no text was paid: it is asked for again at most twice, and not at all if it was cut off, filtered
+        or a call of a tool.
+    say : callable, optional
+        Called with a sentence before all threads wait for more than ten seconds.
 
     Attributes
     ----------
     endpoint : str
         Its address.
     counts : collections.Counter
-        ``calls`` that were paid, ``cached`` ones, ``retries``, ``failed``, ``cut_off`` replies, and
-        ``prompt_tokens`` and ``completion_tokens`` of paid calls as the endpoint counted them.
+        ``calls`` that were paid, ``cached`` ones (or shared with an equal call under way), ``retries``,
+        ``failed``; replies that were ``cut_off``, or ``filtered`` (a part is left out), and paid ones
+        ``without_text``; and ``prompt_tokens`` and ``completion_tokens`` of paid calls as the endpoint
+        counted them. All are there from the beginning.
 
     Raises
     ------
@@ -108,9 +152,17 @@ class ChatClient:
 
     Notes
     -----
-    The key is read from the environment variable ``OPENAI_API_KEY`` alone. It is in no message and no file;
-    text of the endpoint in messages is cut, escaped, and without what looks like a key. A local endpoint that
-    is named by an address needs none.
+    The key is read from the environment variable ``OPENAI_API_KEY`` alone. A local endpoint that is named by
+    an address needs none. A key of at least eight characters, and any eight in a row of it, is masked in
+    messages and in replies, before these are kept: in either case, and with blanks or invisible characters
+    between. What an endpoint encodes (base64, say) is not recognised. Text of the endpoint in messages is
+    cut and escaped as well, and other keys that begin with ``sk-`` are masked.
+
+    Equal calls under way at once are paid once where there is a cache. Where another process was first, its
+    reply is the one that counts: results are always what the cache holds.
+
+    A prompt that the endpoint refuses (status 400, say) is not sent again for its other samples. If ten
+    different prompts fail before any reply, whatever the reason, the run ends.
     """
 
     def __init__(
@@ -125,6 +177,7 @@ class ChatClient:
         seed: int | None = None,
         timeout: float = 60.0,
         max_retries: int = 6,
+        say: Callable[[str], None] | None = None,
     ) -> None:
         self.model = model
         self.cache = cache
@@ -132,10 +185,14 @@ class ChatClient:
         self.max_retries = max_retries
         decoding = {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens}
         self.decoding = {name: value for name, value in decoding.items() if value is not None}
-        self.counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter(dict.fromkeys(_COUNTS, 0))
+        self._say = say
         self._lock = Lock()
         self._not_before = 0.0
         self._failures = 0
+        self._has_worked = False
+        self._failed: dict[bytes, str | None] = {}
+        self._under_way: dict[bytes, Future[Reply]] = {}
         self._timeout = timeout
         self._openai: OpenAI | None = None
         address = base_url or os.environ.get("OPENAI_BASE_URL") or None
@@ -162,21 +219,46 @@ class ChatClient:
         EndpointError
             No call can succeed.
         """
-        key = self.key(messages, subject=subject, index=index)
-        known = None if self.cache is None else self.cache.get(key)
-        if known is not None:
-            self._count(cached=1, cut_off=known.finish == "length")
-            return known
-        reply = self._retried(messages, subject, index)
-        if self.cache is not None:
-            self.cache.put(key, reply)
-        self._count(
-            calls=1,
-            cut_off=reply.finish == "length",
-            prompt_tokens=reply.prompt_tokens or 0,
-            completion_tokens=reply.completion_tokens or 0,
-        )
+        if self.cache is None:
+            reply = self._retried(messages, subject, index)
+        else:
+            reply = self._kept(self.cache, messages, subject, index)
+        self._count(cut_off=reply.finish == "length", filtered=reply.finish == "content_filter")
         return reply
+
+    def forget(self, messages: Messages, *, subject: str, index: int = 0) -> None:
+        """Drop a reply from the cache, if there is one: it could not be used, and is to be asked again."""
+        if self.cache is not None:
+            self.cache.drop([self.key(messages, subject=subject, index=index)])
+
+    def _kept(self, cache: ReplyCache, messages: Messages, subject: str, index: int) -> Reply:
+        """The reply that the cache holds, if need be after a call: an equal one that is under way will do."""
+        key = self.key(messages, subject=subject, index=index)
+        with self._lock:
+            other = self._under_way.get(key)
+            if other is None:
+                mine = self._under_way[key] = Future[Reply]()
+        if other is not None:
+            reply = other.result()
+            self._count(cached=1)
+            return reply
+        try:
+            known = cache.get(key)
+            if known is None:
+                reply = cache.put(key, self._retried(messages, subject, index))
+            else:
+                reply = known
+                self._count(cached=1)
+                with self._lock:
+                    self._has_worked = True
+            mine.set_result(reply)
+            return reply
+        except BaseException as error:
+            mine.set_exception(error)
+            raise
+        finally:
+            with self._lock:
+                del self._under_way[key]
 
     def key(self, messages: Messages, *, subject: str, index: int) -> bytes:
         """Key of a call in the cache."""
@@ -219,43 +301,62 @@ class ChatClient:
         self.close()
 
     def _retried(self, messages: Messages, subject: str, index: int) -> Reply:
+        prompt = key_of(endpoint="", model="", decoding={}, messages=messages, subject="", index=0)
+        refused = self._failed.get(prompt)
+        if refused is not None:
+            raise CallError(refused)
         tries = 0
         while True:
             self._wait()
             found = self._try(messages, subject, index)
             if isinstance(found, Reply):
                 with self._lock:
-                    self._failures = 0
+                    self._failures, self._has_worked = 0, True
                 return found
             if found.is_fatal:
                 raise EndpointError(f"{self.endpoint}: {found.reason}")
-            if not found.is_retried or tries == self.max_retries:
-                self._give_up(found)
-                again = f" after {tries} retries" if tries else ""
-                raise CallError(f"the call failed{again}: {found.reason}")
+            if tries == (self.max_retries if found.retries is None else min(found.retries, self.max_retries)):
+                raise self._given_up(found, prompt, tries)
             pause = min(_LONGEST_PAUSE, _PAUSE * 2.0**tries) * random.uniform(0.5, 1.0)
             tries += 1
             self._count(retries=1)
             if found.slows_all:
-                with self._lock:
-                    self._not_before = max(self._not_before, time.monotonic() + found.wait)
+                self._hold(found)
             time.sleep(max(pause, found.wait))
+
+    def _hold(self, fault: _Fault) -> None:
+        """Let all threads wait as long as the endpoint asks."""
+        until = time.monotonic() + fault.wait
+        with self._lock:
+            is_news = until > self._not_before + 1.0 and fault.wait >= _LONG_WAIT
+            self._not_before = max(self._not_before, until)
+        if is_news and self._say is not None:
+            self._say(f"{self.endpoint} asks to wait {fault.wait:,.0f} s ({fault.reason}); all calls wait")
 
     def _wait(self) -> None:
         """Until the time that the endpoint asked for, if it did."""
         while (left := self._not_before - time.monotonic()) > 0.0:
             time.sleep(left)
 
-    def _give_up(self, fault: _Fault) -> None:
-        """Count a call that failed; of many in a row the next would fail too, after as long a time."""
+    def _given_up(self, fault: _Fault, prompt: bytes, tries: int) -> CallError | EndpointError:
+        """Count a call that failed; if the next ones would too, that is the end of all."""
+        again = "" if not tries else f" after {tries} {'retry' if tries == 1 else 'retries'}"
+        said = f"the call failed{again}: {fault.reason}"
         with self._lock:
             self.counts["failed"] += 1
-            self._failures += fault.is_retried
+            self._failures += fault.retries != 0
+            self._failed[prompt] = said if fault.is_of_prompt else self._failed.get(prompt)
             down = self._failures >= _FAILURES
+            futile = not self._has_worked and len(self._failed) >= _FAILURES
         if down:
-            raise EndpointError(
+            return EndpointError(
                 f"{self.endpoint}: {_FAILURES} calls in a row failed; the last: {fault.reason}"
             )
+        if futile:
+            return EndpointError(
+                f"{self.endpoint}: the first {_FAILURES} prompts all failed; the last: {fault.reason}"
+            )
+        return CallError(said)
 
     def _try(self, messages: Messages, subject: str, index: int) -> Reply | _Fault:
         import openai
@@ -279,7 +380,7 @@ class ChatClient:
             )
         create: Callable[..., Any] = opened.chat.completions.create
         try:
-            return _reply_of(create(model=self.model, messages=list(messages), **options))
+            completion = create(model=self.model, messages=list(messages), **options)
         except openai.APIStatusError as error:
             return self._fault_of(error)
         except openai.APITimeoutError:
@@ -288,31 +389,52 @@ class ChatClient:
             cause = type(error.__cause__).__name__ if error.__cause__ is not None else "no connection"
             return _Fault(f"no connection ({cause})")
         except (openai.OpenAIError, *_MALFORMED) as error:
-            return _Fault(f"the reply is not a complete JSON object of a chat ({type(error).__name__})")
+            return _Fault(f"the reply is not a complete JSON object ({type(error).__name__})")
+        return self._read(completion)
+
+    def _read(self, completion: Any) -> Reply | _Fault:
+        """The text of a completion, which was paid for whether there is one or not."""
+        if isinstance(completion, str):  # what the package makes of a reply that does not call itself JSON
+            kind = "a web page" if completion.lstrip()[:1] == "<" else "text"
+            return _Fault(
+                f"the reply is {kind} and no JSON; is the address right? Most end in /v1", retries=_UNUSABLE
+            )
+        usage = getattr(completion, "usage", None)
+        prompt, made = (_tokens(usage, name) for name in ("prompt_tokens", "completion_tokens"))
+        self._count(calls=1, prompt_tokens=prompt or 0, completion_tokens=made or 0)
+        text, finish, fault = _text_of(completion)
+        if fault:
+            self._count(without_text=1, cut_off=finish == "length", filtered=finish == "content_filter")
+            ended = f" (finish reason {brief(finish)})" if finish else ""
+            return _Fault(f"{fault}{ended}", retries=0 if finish in _SAID_ALL else _UNUSABLE)
+        whole = _without(self._key, text.encode("utf-8", "replace").decode())
+        return Reply(whole, finish or "stop", prompt, made)
 
     def _fault_of(self, error: Any) -> _Fault:
         status = int(error.status_code)
         said = self._said(error.body)
+        detail = f": {said}" if said else ""
         if status in _FATAL:
-            return _Fault(f"{_FATAL[status]} (status {status})", is_fatal=True)
-        reason = f"status {status}" + (f": {said}" if said else "")
+            # What is said of a refused key is mostly the key.
+            detail = "" if status == 401 else detail
+            return _Fault(f"{_FATAL[status]} (status {status}{detail})", is_fatal=True)
+        reason = f"{_ALSO_SAID.get(status, '')}status {status}{detail}"
         wait = _retry_after(error.response.headers)
         if status == 429 and (wait > _LONGEST_WAIT or getattr(error, "code", None) == "insufficient_quota"):
             asks = f"; it asks to wait {wait:,.0f} s" if wait else ""
             return _Fault(f"{reason}{asks}; run the command again later", is_fatal=True)
-        retried = status in _RETRIED or status >= 500
-        return _Fault(
-            reason, is_retried=retried, wait=min(wait, _LONGEST_WAIT), slows_all=status in (429, 503)
-        )
+        if status not in _RETRIED and status < 500:
+            return _Fault(reason, retries=0, is_of_prompt=True)
+        return _Fault(reason, wait=min(wait, _LONGEST_WAIT), slows_all=status in (429, 503))
 
     def _said(self, body: object) -> str:
-        """The endpoint's own words, fit for a terminal, and without what looks like a key."""
+        """The endpoint's own words, fit for a terminal, and without keys."""
         found = body.get("error", body) if isinstance(body, dict) else body
         found = found.get("message", "") if isinstance(found, dict) else found
         if not isinstance(found, str):
             return ""
-        words = " ".join(found.split()).replace(self._key, "***")
-        words = re.sub(r"(?i)\b(sk|key|bearer|token)[-_ :=]+[\w*.+/=-]{6,}", "***", words)
+        words = " ".join(_without(self._key, found).split())
+        words = re.sub(r"\b[sS][kK]-[\w*.+/=-]{6,}|(?<=Bearer )[\w.+/=-]{16,}", "***", words)
         words = "".join(c if c.isprintable() else "?" for c in words)
         return words if len(words) <= 160 else words[:157] + "..."
 
@@ -371,21 +493,56 @@ def _opened(address: str, key: str, timeout: float) -> OpenAI:
     return OpenAI(api_key=key, base_url=address, timeout=timeout, max_retries=0)
 
 
-def _reply_of(completion: Any) -> Reply:
-    """The text of the first choice; AttributeError and the like where the endpoint left something out."""
-    if isinstance(completion, str):
-        raise TypeError("text in place of an object")
-    choice = completion.choices[0]
-    text = choice.message.content
+def _text_of(completion: Any) -> tuple[str, str, str]:
+    """Text and reason to end of the first choice, and what is wrong with it: an empty text is an answer only
+    if the model ended there by itself."""
+    choices = getattr(completion, "choices", None)
+    if not isinstance(choices, list) or not choices:
+        return "", "", "the reply holds no choices"
+    finish = getattr(choices[0], "finish_reason", None)
+    finish = finish if isinstance(finish, str) else ""
+    message = getattr(choices[0], "message", None)
+    text = getattr(message, "content", None)
     if text is None:
-        text = getattr(choice.message, "refusal", None)
-    if not isinstance(text, str):
-        raise ValueError("no text")
-    usage = getattr(completion, "usage", None)
-    tokens = (getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens"))
-    prompt, made = (each if isinstance(each, int) else None for each in tokens)
-    whole = text.encode("utf-8", "replace").decode()
-    return Reply(whole, str(choice.finish_reason or "stop"), prompt, made)
+        text = getattr(message, "refusal", None)
+    if not isinstance(text, str) or (not text.strip() and finish in _SAID_ALL):
+        return "", finish, "the reply holds no text"
+    return text, finish, ""
+
+
+def _tokens(usage: Any, name: str) -> int | None:
+    count = getattr(usage, name, None)
+    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
+
+
+def _without(key: str, text: str) -> str:
+    """`text` with ``***`` in place of a key, and of long parts of it; short keys are no secrets.
+
+    >>> _without("sk-proj-T0pSecretKey", "for sk-proj-T0pSecretKey, t0psecre\\ntKey, sk-proj-... or Secret")
+    'for ***, ***, sk-proj-... or Secret'
+    """
+    if len(key) < _PART:
+        return text
+    text = text.replace(key, "***")
+    places = [i for i, c in enumerate(text) if not (c.isspace() or unicodedata.category(c) == "Cf")]
+    packed = "".join(text[i] for i in places).translate(_LOWER)
+    own = re.sub(r"^(?:[a-z]{1,5}[-_]){1,2}", "", key).translate(_LOWER)  # "sk-proj-" is nobody's
+    parts = {own[i : i + _PART] for i in range(len(own) - _PART + 1)}
+    shown, end, i = "", 0, 0
+    while i <= len(packed) - _PART:
+        if packed[i : i + _PART] not in parts:
+            i += 1
+            continue
+        first = i
+        while packed[i : i + _PART] in parts:
+            i += 1
+        i += _PART - 1
+        shown += text[end : places[first]] + "***"
+        end = places[i - 1] + 1
+    return shown + text[end:]
+
+
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:

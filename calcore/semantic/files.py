@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,31 +27,37 @@ _OTHERS = "other_fields"
 _MEAN = "verbalized_mean"
 """Column of a Parquet file for ``verbalized`` where that is one number: a column has one type."""
 
+_DIGITS = 4300
+"""Longest whole number that is read, as Python has it by default."""
+
+PathLike = str | os.PathLike[str]
 Progress = Callable[[float, int], None]
 
 
 def read_questions(
-    path: str | os.PathLike[str], *, progress: Progress | None = None
+    path: PathLike | Sequence[PathLike], *, progress: Progress | None = None
 ) -> Iterator[Question | Misfit]:
     """Read questions one by one; rows that do not fit come as a `Misfit` in their place.
 
     Parameters
     ----------
-    path : path-like
+    path : path-like, or sequence of path-like
         ``.jsonl`` or ``.ndjson``: one JSON object a line, in UTF-8; ``.parquet`` or ``.pq``: needs pyarrow.
-        For the fields see `question_of`.
+        For the fields see `question_of`. Several files are read one after the other.
     progress : callable, optional
-        Called with the fraction of the file and the number of rows read.
+        Called with the fraction of the files and the number of rows read.
 
     Yields
     ------
     Question or Misfit
-        In the order of rows; empty lines are passed over. Of several rows with one id the first counts.
+        In the order of rows; empty lines are passed over. Of several rows of a file with one id the first
+        counts.
 
     Raises
     ------
     ValueError
-        The suffix is unknown, or the file is no Parquet.
+        The suffix is unknown; the file is no Parquet, or a JSON array in place of lines; or an id is in two
+        files: they hold answers of two models, or the same ones twice.
     OSError
         The file cannot be read.
 
@@ -67,18 +75,33 @@ def read_questions(
     ...     [type(each).__name__ for each in read_questions(name)]
     ['Question', 'Misfit']
     """
-    name = os.fsdecode(path)
-    rows = _parquet_rows if is_parquet(name) else _json_rows
-    seen: dict[str, int] = {}
-    for number, (fraction, row) in enumerate(rows(name), 1):
-        yield _checked(row, number, seen)
-        if progress is not None:
-            progress(fraction, number)
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    names = [os.fsdecode(each) for each in paths]
+    readers = [_parquet_rows if is_parquet(name) else _json_rows for name in names]
+    before: dict[str, str] = {}
+    n_rows = 0
+    for i, (name, rows) in enumerate(zip(names, readers, strict=True)):
+        seen: dict[str, int] = {}
+        for number, (fraction, row) in enumerate(rows(name), 1):
+            made = _checked(row, number, seen)
+            if isinstance(made, Misfit) and len(names) > 1:
+                made = replace(made, file=name)
+            elif made.id in before:
+                raise ValueError(
+                    f"{brief(name, 200)}: id {brief(made.id)} is also in {brief(before[made.id], 200)}; "
+                    "files that are read together must hold different questions"
+                )
+            yield made
+            n_rows += 1
+            if progress is not None:
+                progress((i + fraction) / len(names), n_rows)
+        if i + 1 < len(names):
+            before |= dict.fromkeys(seen, name)
 
 
 def _checked(row: Any, number: int, seen: dict[str, int]) -> Question | Misfit:
     if isinstance(row, Misfit):
-        return Misfit(None, number, row.reason)
+        return Misfit(row.id, number, row.reason)
     try:
         made = question_of(row)
     except ValueError as error:
@@ -105,25 +128,46 @@ def is_parquet(name: str) -> bool:
 
 def _json_rows(name: str) -> Iterator[tuple[float, Any]]:
     with Path(name).open("rb") as file:
-        size, done = max(1, os.fstat(file.fileno()).st_size), 0
+        size, done, is_first = max(1, os.fstat(file.fileno()).st_size), 0, True
         for line in file:
             text = line.removeprefix(b"\xef\xbb\xbf") if done == 0 else line
             done += len(line)
-            if text.strip():
-                yield done / size, _json_of(text)
+            if not text.strip():
+                continue
+            if is_first and (text.lstrip()[:1] == b"[" or text.strip() == b"{"):
+                raise ValueError(
+                    f"{brief(name, 200)} holds JSON over several lines; write one object a line: jq -c '.[]'"
+                )
+            is_first = False
+            yield done / size, _json_of(text)
 
 
 def _json_of(line: bytes) -> Any:
     """The object of a line, or why there is none."""
     try:
-        return json.loads(line.decode())
+        return json.loads(line.decode(), object_pairs_hook=_unique, parse_int=_whole)
     except UnicodeDecodeError as error:
         return Misfit(None, 0, f"the line is not UTF-8, at byte {error.start}")
     except RecursionError:
         return Misfit(None, 0, "the line is nested too deeply")
+    except json.JSONDecodeError as error:
+        return Misfit(None, 0, f"the line is not JSON: {error.msg} at character {error.pos}")
     except ValueError as error:
-        said = str(error).replace("line 1 column", "column")
-        return Misfit(None, 0, f"the line is not JSON: {said.splitlines()[0]}")
+        return Misfit(None, 0, str(error))
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for i, (name, _) in enumerate(pairs) if name in dict(pairs[:i]))
+        raise ValueError(f"the name {brief(twice)} is there twice in an object")
+    return found
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _DIGITS:
+        raise ValueError(f"the line holds a number of {len(digits):,} digits")
+    return int(digits)
 
 
 def _parquet_rows(name: str) -> Iterator[tuple[float, Any]]:
@@ -133,17 +177,59 @@ def _parquet_rows(name: str) -> Iterator[tuple[float, Any]]:
     with Path(name).open("rb") as file:
         try:
             source = parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False)
+            columns = source.schema_arrow.names
+            twice = next((column for column in columns if columns.count(column) > 1), None)
+            if twice is not None:
+                raise pa.ArrowInvalid(f"there are two columns {brief(twice)}")
             done = 0
             for batch in source.iter_batches(_ROWS):
-                for row in batch.to_pylist():
+                for values in zip(*map(_values, batch.columns), strict=True):
                     done += 1
-                    others, mean = row.pop(_OTHERS, None), row.pop(_MEAN, None)
-                    row |= {} if others is None else json.loads(others)
-                    row |= {} if mean is None else {"verbalized": mean}
-                    yield done / source.metadata.num_rows, row
-        except (pa.ArrowException, UnicodeDecodeError, json.JSONDecodeError) as error:
+                    row = dict(zip(columns, values, strict=True))
+                    yield done / source.metadata.num_rows, _with_others(row)
+        except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
             said = (str(error).splitlines() or [type(error).__name__])[0]
             raise ValueError(f"{brief(name, 200)} cannot be read as Parquet: {said}") from error
+
+
+def _values(column: Any) -> list[Any]:
+    """A column as Python has it; what it has not (times after the year 9999, nanoseconds) as text."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        return [_value(each) for each in column]
+    return values
+
+
+def _value(scalar: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        try:
+            return scalar.cast(pa.string()).as_py()
+        except pa.ArrowException:
+            return f"<{scalar.type}>"
+
+
+def _with_others(row: dict[str, Any]) -> dict[str, Any] | Misfit:
+    """A row with the fields that have no column; what has one stays."""
+    others, mean = row.pop(_OTHERS, None), row.pop(_MEAN, None)
+    row = {name: value for name, value in row.items() if value is not None}
+    if mean is not None:
+        row.setdefault("verbalized", mean)
+    if others is None:
+        return row
+    found = _json_of(others.encode("utf-8", "surrogatepass")) if isinstance(others, str) else None
+    if not isinstance(found, dict):
+        given = row.get("id")
+        known = isinstance(given, str | int)
+        reason = f"{_OTHERS} must hold a JSON object as text; got {brief(others)}"
+        return Misfit(str(given) if known else None, 0, reason)
+    return found | row
 
 
 @contextmanager
@@ -174,9 +260,30 @@ def writing_questions(path: str | os.PathLike[str]) -> Iterator[Callable[[Questi
     ):
 
         def write_line(question: Question) -> None:
-            file.write(json.dumps(question.to_dict(), ensure_ascii=False, default=str) + "\n")
+            file.write(_json(question.to_dict(), ensure_ascii=False) + "\n")
 
         yield write_line
+
+
+def _json(row: Any, *, ensure_ascii: bool = True) -> str:
+    return json.dumps(_plain(row), ensure_ascii=ensure_ascii, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """A value of other fields as JSON has it: NaN and infinities are null, bytes and times are text.
+
+    >>> _plain({"a": [float("nan"), b"x\\xff"], 1: (True, None)})
+    {'a': [None, 'x\\\\xff'], '1': [True, None]}
+    """
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else str(value)
 
 
 @contextmanager
@@ -190,6 +297,7 @@ def _writing_parquet(part: str) -> Iterator[Callable[[Question], None]]:
         "gold_answer": pa.string(),
         "answers": pa.list_(pa.string()),
         "assignments": pa.list_(pa.int32()),
+        "modal_cluster": pa.int32(),
         "verbalized": pa.list_(pa.float64()),
         _MEAN: pa.float64(),
         "logit": pa.float64(),
@@ -207,7 +315,7 @@ def _writing_parquet(part: str) -> Iterator[Callable[[Question], None]]:
                 row[_MEAN] = row.pop("verbalized")
             row["class_grades"] = list(question.class_grades.items()) or None
             others = {key: row.pop(key) for key in question.others if key in row}
-            row[_OTHERS] = json.dumps(others, default=str) if others else None
+            row[_OTHERS] = _json(others) if others else None
             held.append(row)
             if len(held) == _ROWS:
                 writer.write_table(pa.Table.from_pylist(held, schema))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from calcore.semantic.agreement import JudgeAgreement, judge_agreement
-from calcore.semantic.records import Misfit, Question
+from calcore.semantic.records import CLASSES_MISSING, Misfit, Question
 from calcore.semantic.samples import SemanticSamples
 
 __all__ = ["GatheredSamples", "agreement_of", "gather_samples"]
@@ -52,7 +52,10 @@ def gather_samples(questions: Iterable[Question | Misfit]) -> GatheredSamples:
     Notes
     -----
     Where one question has a single stated confidence, their mean, it counts as that of each of its answers,
-    unless all do.
+    unless all do. Where no question has any, there are none: an empty column is no confidence.
+
+    `SemanticSamples` takes the lowest number of equally frequent classes for the mode. Where a file names
+    another one (``modal_cluster``), the numbers of these two classes are exchanged.
 
     Examples
     --------
@@ -68,16 +71,7 @@ def gather_samples(questions: Iterable[Question | Misfit]) -> GatheredSamples:
             misfits.append(checked)
             continue
         answers.append(_hashed(checked.answers))
-        kept.append(
-            Question(
-                checked.id,
-                assignments=checked.assignments,
-                verbalized=checked.verbalized,
-                class_grades=checked.class_grades,
-                grade=checked.grade,
-                logit=checked.logit,
-            )
-        )
+        kept.append(_renumbered(checked))
     if not kept:
         first = f"; the first: {misfits[0]}" if misfits else ""
         raise ValueError(f"there is no question to score{first}")
@@ -113,10 +107,24 @@ def _scorable(each: Question | Misfit) -> Question | Misfit:
     if isinstance(each, Misfit):
         return each
     if each.assignments is None:
-        return Misfit(each.id, 0, "assignments is missing; 'calcore semantic cluster' makes them")
+        return Misfit(each.id, 0, CLASSES_MISSING)
     if len(each.assignments) < _LEAST:
         return Misfit(each.id, 0, f"{len(each.assignments)} answer; a confidence takes at least {_LEAST}")
     return each
+
+
+def _renumbered(each: Question) -> Question:
+    """What is scored of a question, with the lowest number of the most frequent classes for its mode."""
+    mode, lowest = each.modes[0], min(each.modes)
+    swapped = {mode: lowest, lowest: mode}
+    return Question(
+        each.id,
+        assignments=tuple(swapped.get(number, number) for number in each.assignments or ()),
+        verbalized=each.verbalized,
+        class_grades={swapped.get(number, number): grade for number, grade in each.class_grades.items()},
+        grade=each.grade,
+        logit=each.logit,
+    )
 
 
 def _hashed(answers: tuple[str, ...] | None) -> bytes | None:
@@ -145,7 +153,7 @@ def _class_grades(kept: list[Question]) -> list[dict[int, int | None] | None] | 
 def _verbalized(kept: list[Question]) -> list[float | None] | list[list[float | None]] | None:
     """Means if there is nothing else, else the confidence of each answer."""
     given = [each.verbalized for each in kept if each.verbalized is not None]
-    if not given:
+    if all(isinstance(each, tuple) and not any(c is not None for c in each) for each in given):
         return None
     if not any(isinstance(each, tuple) for each in given):
         return [each.verbalized if isinstance(each.verbalized, float) else None for each in kept]

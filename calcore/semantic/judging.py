@@ -11,7 +11,7 @@ from calcore.semantic.client import CallError
 from calcore.semantic.judges.asked import Asked
 from calcore.semantic.judges.judge import Judge, JudgeError
 from calcore.semantic.pool import in_order
-from calcore.semantic.records import Misfit, Question
+from calcore.semantic.records import CLASSES_MISSING, Misfit, Question
 from calcore.semantic.sampler import PlannedCalls
 
 __all__ = ["cluster_answers", "grade_answers", "plan_clusters", "plan_grades"]
@@ -112,9 +112,13 @@ def _sortable(each: Question | Misfit) -> Question | Misfit:
 
 def _gradable(each: Question | Misfit) -> Question | Misfit:
     if isinstance(each, Question):
-        for name in ("answers", "assignments", "gold_answer"):
+        for name in ("answers", "gold_answer"):
             if getattr(each, name) is None:
                 return Misfit(each.id, 0, f"{name} is missing: there is nothing to grade by")
+        if each.assignments is None:
+            return Misfit(each.id, 0, CLASSES_MISSING)
+        if not (each.gold_answer or "").strip():
+            return Misfit(each.id, 0, "gold_answer is empty: there is nothing to grade by")
     return each
 
 
@@ -123,7 +127,8 @@ def _clustered(judge: Judge, each: Question) -> Question:
     classes = judge.partition(each.question or "", answers)
     if len(classes) != len(answers) or any(number < 0 for number in classes):
         raise JudgeError(f"the judge gave {len(classes)} classes for {len(answers)} answers, or one below 0")
-    return replace(each, assignments=tuple(map(int, classes)), class_grades={}, grade=None)
+    numbers = tuple(map(int, classes))
+    return replace(each, assignments=numbers, modal_cluster=None, class_grades={}, grade=None)
 
 
 def _graded(judge: Judge, classes: str, each: Question) -> Question:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-__all__ = ["GRADES", "Misfit", "Question", "question_of"]
+__all__ = ["CLASSES_MISSING", "GRADES", "Misfit", "Question", "question_of"]
 
 GRADES: Mapping[str, int | None] = {
     "CORRECT": 1,
@@ -18,9 +18,12 @@ GRADES: Mapping[str, int | None] = {
 }
 """Grades in words, as published, and what they count as; None is a missing grade."""
 
+CLASSES_MISSING = "assignments is missing; 'calcore semantic cluster' makes them"
+
 _ALSO = {"assignments": "cluster_assignments", "verbalized": "confidence_verbalized", "Y": "grade"}
 """Fields that published files call otherwise."""
 
+_TEXTS = ("question", "gold_answer")
 _LARGEST_CLASS = 2**31 - 1
 
 
@@ -43,9 +46,11 @@ class Question:
     class_grades : mapping of int to (int or None)
         Whether a class is right: 1, 0, or None if its grade is missing; classes without a grade are left out.
     grade : int or None
-        The grade of the most frequent class, of several that of the lowest number (`mode`).
+        The grade of the most frequent class, of several the first of `modes`.
     logit : float or None
         Confidence in [0, 1] from the probabilities of tokens.
+    modal_cluster : int or None
+        Which of several most frequent classes is the mode; None for the lowest number.
     others : mapping of str to object
         Fields that are not read here; they are kept.
     """
@@ -60,18 +65,20 @@ class Question:
     grade: int | None = None
     logit: float | None = None
     others: Mapping[str, Any] = field(default_factory=dict)
+    modal_cluster: int | None = None
 
     @property
     def modes(self) -> tuple[int, ...]:
-        """The most frequent classes, in order of their numbers; none without assignments."""
+        """The most frequent classes: the mode, then the others by number; none without assignments."""
         counts = Counter(self.assignments or ())
         most = max(counts.values(), default=0)
-        return tuple(sorted(number for number, count in counts.items() if count == most))
+        tied = sorted(number for number, count in counts.items() if count == most)
+        return tuple(sorted(tied, key=lambda number: number != self.modal_cluster))
 
     def to_dict(self) -> dict[str, Any]:
         """The row of a file, ready for ``json.dumps``: what is not known is left out."""
         row: dict[str, Any] = {"id": self.id}
-        for name in ("question", "gold_answer", "answers", "assignments", "verbalized", "logit"):
+        for name in (*_TEXTS, "answers", "assignments", "modal_cluster", "verbalized", "logit"):
             value = getattr(self, name)
             if value is not None:
                 row[name] = list(value) if isinstance(value, tuple) else value
@@ -96,20 +103,28 @@ class Misfit:
         Text of others in it is quoted and escaped.
     stage : {"file", "call", "reply"}
         Where it failed: the row itself; a call of the endpoint; or what a judge replied.
+    file : str or None
+        The file of the row, where several were read.
     """
 
     id: str | None
     row: int
     reason: str
     stage: str = "file"
+    file: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, ready for ``json.dumps``."""
-        return {"id": self.id, "row": self.row, "reason": self.reason, "stage": self.stage}
+        return {name: getattr(self, name) for name in ("id", "file", "row", "reason", "stage")}
 
     def __str__(self) -> str:
-        where = f"row {self.row:,}" if self.row else "a question"
-        return f"{where}: {self.reason}" if self.id is None else f"id {brief(self.id)}: {self.reason}"
+        row = f"row {self.row:,}" if self.row else "a question"
+        where = row if self.id is None else f"id {brief(self.id)}"
+        return (
+            f"{where}: {self.reason}"
+            if self.file is None
+            else f"{brief(self.file, 80)}, {where}: {self.reason}"
+        )
 
 
 def question_of(row: Mapping[str, Any]) -> Question:
@@ -119,7 +134,7 @@ def question_of(row: Mapping[str, Any]) -> Question:
     ``cluster_assignments``), ``verbalized`` (or ``confidence_verbalized``), ``logit``, and grades: ``Y`` (or
     ``grade``) of the most frequent class, ``class_grades`` of each class. Only ``id`` must be there; null
     counts as absent. A grade is 1, 0, true, false, null, or a word of `GRADES`. Of equally frequent classes
-    the lowest number is the mode; ``modal_cluster``, of published files, has to agree.
+    ``modal_cluster``, of published files, is the mode, or the lowest number where that is not given.
 
     Raises
     ------
@@ -146,12 +161,13 @@ def question_of(row: Mapping[str, Any]) -> Question:
         return name, left.pop(name, None)
 
     identity = _id(taken("id")[1])
-    texts = {name: _text(*taken(name)) for name in ("question", "gold_answer")}
+    texts = {name: _text(*taken(name)) for name in _TEXTS}
     answers = _answers(*taken("answers"))
     assignments = _classes(*taken("assignments"))
     verbalized = _confidences(*taken("verbalized"))
     logit = _confidence(*taken("logit"))
     modal = taken("modal_cluster")[1]
+    modal = None if modal is None else _class("modal_cluster", modal)
     grade = _grade(*taken("Y"))
     class_grades = _class_grades(*taken("class_grades"))
     sizes = {"answers": answers, "assignments": assignments, "verbalized": verbalized}
@@ -170,22 +186,23 @@ def question_of(row: Mapping[str, Any]) -> Question:
         grade=grade,
         logit=logit,
         others=left,
+        modal_cluster=modal,
     )
-    _agrees(made, modal)
+    _agrees(made)
     if made.grade is None and made.modes and class_grades.get(made.modes[0]) is not None:
         return replace(made, grade=class_grades[made.modes[0]])
     return made
 
 
-def _agrees(made: Question, modal: Any) -> None:
+def _agrees(made: Question) -> None:
     """Refuse grades that are of another class than the mode, or of classes that no answer has."""
     if made.assignments is None:
         return
     mode = made.modes[0]
-    if modal is not None and modal != mode:
+    if made.modal_cluster not in (None, mode):
         raise ValueError(
-            f"modal_cluster is {brief(modal)}, but the most frequent class of assignments is {mode} (of "
-            "equally frequent ones the lowest number); the grade would be that of another class"
+            f"modal_cluster is {made.modal_cluster}, but the most frequent class of assignments is {mode}: "
+            "the grade would be that of another class; leave modal_cluster and the grade out, and grade again"
         )
     unknown = sorted(set(made.class_grades) - set(made.assignments))
     if unknown:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +13,8 @@ import typer
 
 from calcore.cli.commands.options import Force, Json, Output, Seed, Threads
 from calcore.cli.commands.root import Commands, app
-from calcore.cli.commands.shared import progress_bar, text_width, write_json, write_text
-from calcore.cli.process import DONE, FAILED, complain, exit_codes
+from calcore.cli.commands.shared import describe_files, progress_bar, text_width, write_json, write_text
+from calcore.cli.process import DONE, FAILED, USAGE, complain, exit_codes
 
 if TYPE_CHECKING:
     from calcore.semantic import ChatClient, GatheredSamples, Judge, Misfit, PlannedCalls, Question
@@ -59,10 +59,12 @@ class Classes(StrEnum):
     ALL = "all"
 
 
-File = Annotated[
-    str,
+Files = Annotated[
+    list[str],
     typer.Argument(
-        metavar="FILE", help="Questions, one a row: .jsonl, .ndjson, .parquet, .pq.", show_default=False
+        metavar="FILE",
+        help="Questions, one a row: .jsonl, .ndjson, .parquet, .pq; globs, directories. Each id once.",
+        show_default=False,
     ),
 ]
 JudgeKind = Annotated[
@@ -144,7 +146,7 @@ Repairs = Annotated[
 @semantic_app.command()
 @exit_codes
 def sample(
-    file: File,
+    files: Files,
     output: Output,
     model: Annotated[str, typer.Option("--model", help="Its name at the endpoint.", show_default=False)],
     n_samples: Annotated[int, typer.Option("--samples", "-n", help="Answers to each question.", min=1)] = 10,
@@ -192,13 +194,24 @@ def sample(
     """
     from calcore.semantic import plan_samples, sample_answers
 
+    job = _Job(
+        "sampling",
+        files,
+        output,
+        cache=cache,
+        prompt=prompt,
+        with_confidence=confidence,
+        force=force,
+        strict=strict,
+        as_json=as_json,
+    )
+    options: dict[str, Any] = {"n_samples": n_samples, "with_confidence": confidence}
+    options["system"] = None if prompt is None else _text_of(prompt)
     with ExitStack() as stack:
         client = _client(
             stack,
-            output,
             model,
             base_url,
-            cache,
             dry_run,
             temperature=temperature,
             top_p=top_p,
@@ -207,9 +220,7 @@ def sample(
             timeout=timeout,
             max_retries=retries,
         )
-        options: dict[str, Any] = {"n_samples": n_samples, "with_confidence": confidence}
-        options["system"] = None if prompt is None else _text_of(prompt)
-        job = _Job("sampling", file, output, force=force, strict=strict, as_json=as_json)
+        job.open_cache(stack, client, dry_run)
         if dry_run:
             return job.plan(lambda rows: plan_samples(rows, client, **options), client, max_tokens)
         return job.run(lambda rows: sample_answers(rows, client, n_threads=concurrency, **options), client)
@@ -218,7 +229,7 @@ def sample(
 @semantic_app.command()
 @exit_codes
 def cluster(
-    file: File,
+    files: Files,
     output: Output,
     judge: JudgeKind = Kind.EXACT,
     model: Model = None,
@@ -238,27 +249,27 @@ def cluster(
 ) -> int:
     """Sort the answers to each question into classes of one meaning.
 
-    Classes that a file has already are replaced, and their grades dropped.
+    Classes that a file has already are replaced, and their grades dropped. A question whose answers a judge
+    could not sort is left out and named, and the exit code is 1; with --force the same command asks again.
     """
     from calcore.semantic import Asked, cluster_answers, plan_clusters
 
+    job = _Job("sorting", files, output, cache=cache, force=force, strict=strict, as_json=as_json)
     with ExitStack() as stack:
         client = None
         if judge is Kind.LLM:
             client = _client(
                 stack,
-                output,
                 model,
                 base_url,
-                cache,
                 dry_run,
                 temperature=0.0,
                 max_tokens=max_tokens,
                 timeout=timeout,
                 max_retries=retries,
             )
-        job = _Job("sorting", file, output, force=force, strict=strict, as_json=as_json)
         by = _judge(judge, client, model, threshold, linkage, repairs, dry_run=dry_run)
+        job.open_cache(stack, client, dry_run)
         if isinstance(by, Asked) and dry_run:
             return job.plan(lambda rows: plan_clusters(rows, by), by.client, max_tokens)
         threads = concurrency if judge is Kind.LLM else 1
@@ -268,7 +279,7 @@ def cluster(
 @semantic_app.command()
 @exit_codes
 def grade(
-    file: File,
+    files: Files,
     output: Output,
     judge: JudgeKind = Kind.EXACT,
     classes: Annotated[
@@ -290,27 +301,27 @@ def grade(
 ) -> int:
     """Grade classes of answers by the reference answer of each question (gold_answer).
 
-    Where a judge cannot say, the grade is missing and counted. Grades that a file has already are replaced.
+    Where a judge cannot say, the grade is missing and counted; with --force the same command asks again.
+    Grades that a file has already are replaced.
     """
     from calcore.semantic import Asked, grade_answers, plan_grades
 
+    job = _Job("grading", files, output, cache=cache, force=force, strict=strict, as_json=as_json)
     with ExitStack() as stack:
         client = None
         if judge is Kind.LLM:
             client = _client(
                 stack,
-                output,
                 model,
                 base_url,
-                cache,
                 dry_run,
                 temperature=0.0,
                 max_tokens=max_tokens,
                 timeout=timeout,
                 max_retries=retries,
             )
-        job = _Job("grading", file, output, force=force, strict=strict, as_json=as_json)
         by = _judge(judge, client, model, threshold, None, repairs, dry_run=dry_run)
+        job.open_cache(stack, client, dry_run)
         if isinstance(by, Asked) and dry_run:
             return job.plan(lambda rows: plan_grades(rows, by, classes=classes.value), by.client, max_tokens)
         threads = concurrency if judge is Kind.LLM else 1
@@ -322,7 +333,7 @@ def grade(
 @semantic_app.command()
 @exit_codes
 def score(
-    file: File,
+    files: Files,
     versus: Annotated[
         str | None,
         typer.Option(
@@ -400,12 +411,13 @@ def score(
         "delta": delta,
         "n_threads": threads,
     }
-    names = [file] if versus is None else [file, versus]
-    given = [_gathered(name, strict=strict) for name in names]
+    of_each = [_questions_in(files)] + ([] if versus is None else [_questions_in([versus])])
+    names = [describe_files(paths) for paths in of_each]
+    given = [_gathered(paths, strict=strict) for paths in of_each]
     for name, each in zip(names, given, strict=True):
         if correctness is Correctness.SPLIT and each.samples.class_grades is None:
             raise InputError(
-                f"{shown(name)}: --correctness split needs grades of all classes, which 'calcore semantic "
+                f"{name}: --correctness split needs grades of all classes, which 'calcore semantic "
                 "grade --classes all' makes"
             )
     with _in_words():
@@ -413,13 +425,15 @@ def score(
         swept = sweep_answers(given[0].samples, numbers, **options) if answers is not None else None
         compared = agreed = None
         if versus is not None:
-            models = dict(zip(_titles(file, versus), (each.samples for each in given), strict=True))
+            models = dict(
+                zip(_titles(" ".join(files), versus), (each.samples for each in given), strict=True)
+            )
             compared = compare_semantic(models, **options)
             agreed = agreement_of(given[0], given[1])
     if as_json:
         payload = [
-            each.to_dict() | {"file": name} | _of_misfits(list(some.misfits))
-            for name, each, some in zip(names, found, given, strict=True)
+            each.to_dict() | {"files": paths} | _of_misfits(list(some.misfits))
+            for paths, each, some in zip(of_each, found, given, strict=True)
         ]
         more: dict[str, Any] = {}
         if compared is not None:
@@ -439,8 +453,8 @@ def score(
 
     width = text_width()
     parts = [
-        semantic_text(each, data=shown(name), explained=name == names[-1], width=width)
-        for name, each in zip(names, found, strict=True)
+        semantic_text(each, data=name, explained=i + 1 == len(names), width=width)
+        for i, (name, each) in enumerate(zip(names, found, strict=True))
     ]
     if swept is not None:
         parts.append(sweep_text(swept, width=width))
@@ -452,21 +466,52 @@ def score(
     return DONE
 
 
-def _gathered(file: str, *, strict: bool) -> GatheredSamples:
-    """What is to be scored of a file; what does not fit is named on standard error."""
+def _questions_in(patterns: list[str]) -> list[str]:
+    """Files of questions that names, globs and directories stand for; of directories those alone."""
     from calcore.files.paths import InputError, expand, shown
-    from calcore.semantic import gather_samples, read_questions
+    from calcore.semantic.files import SUFFIXES, is_parquet
 
-    path = expand([file])[0]
-    with progress_bar() as progress, _in_words():
+    paths: list[str] = []
+    for pattern in patterns:
+        found = expand([pattern])
+        if os.path.isdir(pattern):
+            found = [path for path in found if path.lower().endswith(SUFFIXES)]
+            if not found:
+                raise InputError(f"{shown(pattern)}: no file in this directory ends in {', '.join(SUFFIXES)}")
+        paths += found
+    with _in_words():
+        for path in paths:
+            is_parquet(path)
+    return expand(paths)
+
+
+def _read(paths: list[str], progress: Any = None) -> Iterator[Question | Misfit]:
+    """Rows of files; whatever is wrong with these is the user's fault, and the message names the file."""
+    from calcore.semantic import read_questions
+
+    with _in_words():
+        yield from read_questions(paths, progress=progress)
+
+
+def _gathered(paths: list[str], *, strict: bool) -> GatheredSamples:
+    """What is to be scored of files; what does not fit is named on standard error."""
+    from calcore.files.paths import InputError
+    from calcore.semantic import gather_samples
+
+    name = describe_files(paths)
+    with progress_bar() as progress:
         try:
-            given = gather_samples(read_questions(path, progress=progress))
+            given = gather_samples(_read(paths, progress))
+        except InputError:
+            raise
         except ValueError as error:
-            raise InputError(f"{shown(path)}: {error}") from None
+            raise InputError(f"{name}: {error}") from None
     if given.misfits and strict:
-        raise InputError(f"{shown(path)}: {_listed(list(given.misfits))}")
+        raise InputError(f"{name}: {_listed(list(given.misfits))}")
     if given.misfits:
-        complain(f"warning: {shown(path)}: {_listed(list(given.misfits))}\nThey are left out.")
+        complain(f"warning: {name}: {_listed(list(given.misfits))}\nThey are left out.")
+    if not given.samples.n_graded:
+        raise InputError(f"{name}: no question is graded; 'calcore semantic grade' makes grades")
     return given
 
 
@@ -482,39 +527,63 @@ def _titles(file: str, versus: str) -> tuple[str, str]:
     return (file, versus) if file != versus else (file, f"{versus} again")
 
 
+class _NothingDone(Exception):
+    """There is nothing to write."""
+
+
 class _Job:
-    """Rows of a file through one step into another file, and what is said of it."""
+    """Rows of files through one step into another file, and what is said of it."""
 
     def __init__(
-        self, verb: str, file: str, output: str, *, force: bool, strict: bool, as_json: bool
+        self,
+        verb: str,
+        files: list[str],
+        output: str,
+        *,
+        cache: str | None,
+        prompt: str | None = None,
+        with_confidence: bool = False,
+        force: bool,
+        strict: bool,
+        as_json: bool,
     ) -> None:
-        from calcore.files.paths import expand, spare
+        """Check all names against each other, before anything is opened."""
+        from calcore.files.paths import spare
         from calcore.semantic.files import is_parquet
 
-        self.verb, self.file, self.output, self.as_json = verb, expand([file])[0], output, as_json
+        self.verb, self.output, self.as_json = verb, output, as_json
+        self.files = _questions_in(files)
+        self.cache = f"{output}.cache" if cache is None else cache
+        self.with_confidence, self.has_prompt = with_confidence, prompt is not None
         with _in_words():
-            for path in (self.file, output):
-                is_parquet(path)
-        spare(output, inputs=[self.file], force=force)
+            is_parquet(output)
+        inputs = self.files if prompt is None else [*self.files, prompt]
+        spare(output, inputs=inputs, force=force)
+        _refuse_shared(self.cache, output, inputs)
         self.misfits: list[Misfit] = []
-        if strict:
-            self.refuse()
+        self.counts = dict.fromkeys(_OF_ROWS, 0)
+        self.first_empty = ""
+        if strict or len(self.files) > 1:  # an id that is in two of them should not come to light when paid
+            self.check(strict)
 
-    def rows(self, progress: Any = None) -> Iterator[Question | Misfit]:
-        """Rows of the file; whatever is wrong with it is the user's fault."""
-        from calcore.semantic import read_questions
+    def open_cache(self, stack: ExitStack, client: ChatClient | None, dry_run: bool) -> None:
+        """Give a client its cache, last of all; for a dry run to look into, if it is there."""
+        from calcore.semantic import ReplyCache
 
+        is_there = os.path.exists(self.cache) and os.path.getsize(self.cache) > 0
+        if client is None or (dry_run and not is_there):
+            return
         with _in_words():
-            yield from read_questions(self.file, progress=progress)
+            client.cache = stack.enter_context(ReplyCache(self.cache, read_only=dry_run))
 
-    def refuse(self) -> None:
-        """End here if a row does not fit."""
-        from calcore.files.paths import InputError, shown
+    def check(self, strict: bool) -> None:
+        """Read all rows once; end here if one does not fit."""
+        from calcore.files.paths import InputError
         from calcore.semantic import Misfit
 
-        found = [row for row in self.rows() if isinstance(row, Misfit)]
-        if found:
-            raise InputError(f"{shown(self.file)}: {_listed(found)}")
+        found = [row for row in _read(self.files) if isinstance(row, Misfit)]
+        if found and strict:
+            raise InputError(f"{describe_files(self.files)}: {_listed(found)}")
 
     def plan(
         self,
@@ -523,14 +592,15 @@ class _Job:
         max_tokens: int | None,
     ) -> int:
         """Say what a step would cost."""
-        planned = step(self.rows())
+        with _in_words():
+            planned = step(_read(self.files))
         self.misfits = planned.misfits
         self._complain()
         left = planned.calls - planned.cached
         if self.as_json:
             payload: dict[str, Any] = planned.to_dict() | {"calls_left": left, "model": client.model}
             payload["completion_tokens_at_most"] = None if max_tokens is None else left * max_tokens
-            write_json(payload | self._misfits())
+            write_json(payload | {"files": self.files} | _of_misfits(self.misfits))
         else:
             replies = (
                 f"replies of at most {left * max_tokens:,} tokens"
@@ -551,42 +621,106 @@ class _Job:
         judge: Judge | None = None,
     ) -> int:
         """Write what a step makes of the rows, and say how much there is."""
-        from calcore.files.paths import InputError, shown
+        from calcore.files.paths import InputError, reason, shown
         from calcore.semantic import EndpointError, writing_questions
+        from calcore.semantic.cache import CacheError
 
-        counts = {"questions": 0, "answers": 0, "graded": 0, "correct": 0}
+        is_written = True
         try:
             with (
                 progress_bar(self.verb) as progress,
-                _in_words(),
+                _in_words(but=CacheError),
                 writing_questions(self.output) as write,
-                closing(self._kept(step(self.rows(progress)))) as kept,
+                closing(self._kept(step(_read(self.files, progress)))) as made,
             ):
-                for each in kept:
+                for each in made:
                     write(each)
-                    counts["questions"] += 1
-                    counts["answers"] += len(each.answers or ())
-                    counts["graded"] += each.grade is not None
-                    counts["correct"] += each.grade == 1
-        except EndpointError as error:
-            raise InputError("\n".join([str(error), *_what_is_kept(client)])) from None
+                    self._tally(each)
+                if not self.counts["graded" if self.verb == "grading" else "questions"]:
+                    raise _NothingDone
+        except _NothingDone:
+            is_written = False
+        except (EndpointError, CacheError, OSError) as error:
+            filename = getattr(error, "filename", None)
+            where = f"{shown(filename)}: " if filename else ""
+            kept = _what_is_kept(client, judge)
+            raise InputError("\n".join([f"{where}{reason(error)}", *kept])) from error
         except KeyboardInterrupt:
-            for line in _what_is_kept(client):
+            for line in _what_is_kept(client, judge):
                 complain(line)
             raise
         self._complain()
-        called = {} if client is None else dict(client.counts)
-        called |= dict(getattr(judge, "counts", {}))
+        self._warn(client)
+        called = _called(client, judge)
         if self.as_json:
-            write_json({"output": self.output, **counts, "counts": called, **self._misfits()})
+            output = self.output if is_written else None
+            counts = dict.fromkeys((*_CALLS, *_OF_JUDGE), 0) | called
+            write_json(
+                {"output": output, "files": self.files, **self.counts, "counts": counts}
+                | _of_misfits(self.misfits)
+            )
         else:
-            lines = [
-                f"{shown(self.output)}: {counts['questions']:,} questions, {counts['answers']:,} answers"
-            ]
+            n = self.counts
+            what = shown(self.output) if is_written else "not written"
+            line = f"{what}: {n['questions']:,} questions, {n['answers']:,} answers"
             if self.verb == "grading":
-                lines[0] += f"; {counts['graded']:,} modes graded, {counts['correct']:,} of them correct"
-            write_text("\n".join(lines + _said_of_calls(called)))
-        return FAILED if any(each.stage != "file" for each in self.misfits) else DONE
+                line += f"; {n['graded']:,} modes graded, {n['correct']:,} of them correct"
+            write_text("\n".join([line, *_said_of_calls(called)]))
+        has_failed = any(each.stage != "file" for each in self.misfits)
+        if is_written:
+            return FAILED if has_failed else DONE
+        done = {"sampling": "sampled", "sorting": "sorted", "grading": "graded"}[self.verb]
+        none = f"{describe_files(self.files)} holds no questions"
+        why = f"no question was {done}" if self.misfits or self.counts["questions"] else none
+        complain(f"{shown(self.output)} is not written: {why}")
+        return FAILED if has_failed or self.counts["questions"] else USAGE
+
+    def _tally(self, each: Question) -> None:
+        counts = self.counts
+        empty = sum(not answer.strip() for answer in each.answers or ())
+        if empty and not counts["empty_answers"]:
+            self.first_empty = each.id
+        counts["questions"] += 1
+        counts["answers"] += len(each.answers or ())
+        counts["empty_answers"] += empty
+        counts["graded"] += each.grade is not None
+        counts["correct"] += each.grade == 1
+        if self.with_confidence and isinstance(each.verbalized, tuple):
+            counts["unread_confidences"] += each.verbalized.count(None)
+
+    def _warn(self, client: ChatClient | None) -> None:
+        """Name what was done, but may not be what was wanted."""
+        from calcore.files.paths import shown
+
+        called = {} if client is None else client.counts
+        n = {name: f"{count:,}" for name, count in (called | self.counts).items()}
+        warnings = []
+        if called.get("cut_off"):
+            bound = None if client is None else client.decoding.get("max_tokens")
+            where = "by the endpoint" if bound is None else f"at --max-tokens {bound:,}"
+            warnings.append(f"{n['cut_off']} replies were cut off {where}")
+        if called.get("filtered"):
+            warnings.append(
+                f"the endpoint filtered {n['filtered']} replies, of which parts or all are left out"
+            )
+        if called.get("without_text"):
+            warnings.append(f"{n['without_text']} replies were paid but hold no text")
+        if self.counts["empty_answers"]:
+            warnings.append(
+                f"{n['empty_answers']} of {n['answers']} answers are empty, the first of id "
+                f"{shown(self.first_empty)}; they make a class like other answers"
+            )
+        unread = self.counts["unread_confidences"]
+        if unread:
+            remedy = ""
+            if self.has_prompt and unread == self.counts["answers"]:
+                remedy = '; the text of --prompt has to ask for {"answer": "...", "confidence": 0} alone'
+            warnings.append(
+                f"{n['unread_confidences']} of {n['answers']} stated confidences cannot be read and are "
+                f"missing{remedy}"
+            )
+        for each in warnings:
+            complain(f"warning: {each}")
 
     def _kept(self, rows: Iterator[Question | Misfit]) -> Generator[Question, None, None]:
         """Questions; what did not fit is put aside."""
@@ -602,8 +736,24 @@ class _Job:
         if self.misfits:
             complain(f"warning: {_listed(self.misfits)}\nThey are left out.")
 
-    def _misfits(self) -> dict[str, Any]:
-        return _of_misfits(self.misfits)
+
+def _refuse_shared(cache: str, output: str, inputs: list[str]) -> None:
+    """Refuse a cache, or what SQLite keeps beside it, that is also the output or an input."""
+    from calcore.files.paths import InputError, shown
+
+    taken = dict.fromkeys(map(_identity, inputs), "an input") | {_identity(output): "the output"}
+    for name in (cache, f"{cache}-wal", f"{cache}-shm"):
+        if _identity(name) in taken:
+            raise InputError(f"--cache {shown(cache)}: is also {taken[_identity(name)]}; name another file")
+
+
+def _identity(path: str) -> object:
+    """What two names of one file have in common, whether there is a file or not."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return os.path.realpath(path)
+    return status.st_dev, status.st_ino
 
 
 def _of_misfits(misfits: list[Misfit]) -> dict[str, Any]:
@@ -620,16 +770,13 @@ def _listed(misfits: list[Misfit]) -> str:
 def _said_of_calls(counts: dict[str, int]) -> list[str]:
     """What calls and repairs there were, as lines."""
     lines = []
-    if "calls" in counts or "cached" in counts:
-        n = {name: f"{counts.get(name, 0):,}" for name in _CALLS}
+    n = {name: f"{counts.get(name, 0):,}" for name in (*_CALLS, *_OF_JUDGE)}
+    if "calls" in counts:
         lines.append(
             f"{n['calls']} calls and {n['cached']} replies from the cache, {n['retries']} retries, "
             f"{n['failed']} failed; {n['prompt_tokens']} tokens sent, {n['completion_tokens']} received"
         )
-    if counts.get("cut_off"):
-        lines.append(f"Warning: {counts['cut_off']:,} replies were cut off at --max-tokens")
-    if any(counts.get(name) for name in ("repairs", "unfenced", "unusable")):
-        n = {name: f"{counts.get(name, 0):,}" for name in ("repairs", "unfenced", "unusable")}
+    if any(counts.get(name) for name in _OF_JUDGE):
         lines.append(
             f"Replies of the judge: {n['repairs']} sent back, {n['unfenced']} taken out of a code fence, "
             f"{n['unusable']} unusable to the last"
@@ -637,40 +784,51 @@ def _said_of_calls(counts: dict[str, int]) -> list[str]:
     return lines
 
 
-_CALLS = ("calls", "cached", "retries", "failed", "prompt_tokens", "completion_tokens")
+_OF_ROWS = ("questions", "answers", "empty_answers", "unread_confidences", "graded", "correct")
+_CALLS = (
+    "calls",
+    "cached",
+    "retries",
+    "failed",
+    "cut_off",
+    "filtered",
+    "without_text",
+    "prompt_tokens",
+    "completion_tokens",
+)
+_OF_JUDGE = ("repairs", "unfenced", "unusable")
 
 
-def _what_is_kept(client: ChatClient | None) -> list[str]:
+def _called(client: ChatClient | None, judge: Judge | None) -> dict[str, int]:
+    return ({} if client is None else dict(client.counts)) | dict(getattr(judge, "counts", {}))
+
+
+def _what_is_kept(client: ChatClient | None, judge: Judge | None) -> list[str]:
+    """Of a run that ended early: what was called, and what is kept of it."""
     from calcore.files.paths import shown
+    from calcore.semantic.cache import CacheError
 
-    if client is None or client.cache is None:
-        return []
-    return [f"{len(client.cache):,} replies are kept in {shown(client.cache.path)}; the same command goes on"]
+    lines = _said_of_calls(_called(client, judge))
+    if client is not None and client.cache is not None:
+        with suppress(CacheError):
+            if kept := len(client.cache):
+                replies = "1 reply is" if kept == 1 else f"{kept:,} replies are"
+                lines.append(f"{replies} kept in {shown(client.cache.path)}; the same command goes on")
+    return lines
 
 
 def _client(
-    stack: ExitStack,
-    output: str,
-    model: str | None,
-    base_url: str | None,
-    cache: str | None,
-    dry_run: bool,
-    **options: Any,
+    stack: ExitStack, model: str | None, base_url: str | None, dry_run: bool, **options: Any
 ) -> ChatClient:
-    """A client with a cache, ready for calls; for a dry run without, and a cache only if it is there."""
+    """A client, ready for calls; for a dry run without."""
     from calcore.files.paths import InputError
-    from calcore.semantic import ChatClient, ReplyCache
+    from calcore.semantic import ChatClient
 
     if model is None:
         raise InputError("--model is missing: the name of the model at the endpoint")
-    path = f"{output}.cache" if cache is None else cache
     with _in_words():
-        client = ChatClient(model, base_url=base_url, **options)
-        if not dry_run:
-            stack.enter_context(client.open())
-        if not dry_run or os.path.exists(path):
-            client.cache = stack.enter_context(ReplyCache(path))
-    return client
+        client = ChatClient(model, base_url=base_url, say=complain, **options)
+        return client if dry_run else stack.enter_context(client.open())
 
 
 def _judge(
@@ -714,20 +872,22 @@ _OPTIONS = {
     "n_splits": "--splits",
     "missing_verbalized": "--missing-verbalized",
     "n_threads": "--threads",
+    "seed(?= must)": "--seed",
+    "models(?= must have questions in common)": "the files",
 }
 """What the library calls options."""
 
 
 @contextmanager
-def _in_words() -> Iterator[None]:
-    """Faults of what was given, in words of the command."""
+def _in_words(but: type[ValueError] | None = None) -> Iterator[None]:
+    """Faults of what was given, in words of the command; those `but` as they are."""
     from calcore.files.paths import InputError
 
     try:
         yield
-    except InputError:
-        raise
     except ValueError as error:
+        if isinstance(error, InputError) or (but is not None and isinstance(error, but)):
+            raise
         words = str(error)
         for name, option in _OPTIONS.items():
             words = re.sub(rf"\b{name}\b", option, words)

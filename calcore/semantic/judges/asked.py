@@ -18,6 +18,9 @@ __all__ = ["Asked"]
 
 Value = TypeVar("Value")
 
+_DIGITS = 1000
+"""Longest number in a reply; no answer has a number like that."""
+
 _FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n\s*```\s*\Z", re.DOTALL)
 
 
@@ -27,6 +30,7 @@ class Asked:
     What it is sent is one JSON object, so that no answer can pass for an instruction or for another answer.
     Its reply has to be one JSON object as well: a partition has to name every answer exactly once. A reply
     that is not so is never mended by guessing. It is sent back with the reason, at most `max_repairs` times.
+    If none can be used, none is kept in the cache: another run asks again.
 
     Parameters
     ----------
@@ -100,7 +104,9 @@ class Asked:
     def _reply(self, messages: Messages, read: Callable[[Any], Value]) -> Value:
         asked = list(messages)
         left = self.max_repairs
+        sent: list[Messages] = []
         while True:
+            sent.append(list(asked))
             text = self.client.complete(asked, subject="").text
             try:
                 return read(self._object(text))
@@ -108,6 +114,8 @@ class Asked:
                 reason = str(error)
             if left == 0:
                 self._count("unusable")
+                for each in sent:
+                    self.client.forget(each, subject="")
                 raise JudgeError(f"no usable reply in {self.max_repairs + 1}; the last: {reason}")
             left -= 1
             self._count("repairs")
@@ -120,7 +128,7 @@ class Asked:
             self._count("unfenced")
             text = fenced[1]
         try:
-            return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+            return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_int=_whole)
         except json.JSONDecodeError as error:
             raise ValueError(f"it is not one JSON object ({error.msg} at character {error.pos})") from None
         except RecursionError:
@@ -150,6 +158,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _DIGITS:
+        raise ValueError(f"it holds a number of {len(digits):,} digits")
+    return int(digits)
 
 
 def _only(found: Any, name: str) -> Any:

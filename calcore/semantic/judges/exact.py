@@ -19,6 +19,9 @@ _NUMBER = re.compile(
     r"(?![\w/]|[.,][0-9]|-[0-9])"
 )
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—―−﹘﹣－", "-") | {"⁄": "/", "∕": "/"})
+_SMALL_FRACTION = re.compile("([⁰¹²³⁴-⁹]+)[⁄∕/]([₀-₉]+)")
+_RAISED = re.compile("([⁰¹²³⁴-⁹⁺⁻⁼⁽⁾ⁿⁱˣʸ]+)(?![ᵈᵉʰʳˢᵗ])")  # 4ᵗʰ and 2ⁿᵈ are words
+_JOINING = "¼-¾⅐-⅞↉₀-₉①-⒛⓪㉑-㉟㊱-㊿"
 _KEPT = frozenset("#%&*@/+")
 _LONGEST_NUMBER = 1000
 _ARTICLES = ("a", "an", "the")
@@ -57,7 +60,8 @@ def normal_form(text: str) -> str:
     In this order:
 
     1. Unicode: compatible characters become one (NFKC: full-width letters, ligatures, ½ as 1/2), letters are
-       case-folded, dashes and minus signs become ``-``. Accents stay.
+       case-folded, dashes and minus signs become ``-``. Accents stay. Raised digits are powers, with a sign
+       before them: 10² is ``10^2``. Lowered and circled ones are not joined to a digit beside them.
     2. Numbers become a whole number or a fraction in lowest terms: ``1,000`` and ``1000.0`` are 1000,
        ``0.5``, ``.50`` and ``2/4`` are 1/2, ``1 1/2`` is 3/2. Commas have to be between groups of three
        digits. What is next to letters, or has leading zeros, more points or more slashes, is no number but a
@@ -97,9 +101,27 @@ def normal_form(text: str) -> str:
     return " ".join(left) or plain
 
 
+def _unit(found: re.Match[str]) -> str:
+    """A unit of area, volume or acceleration with a sign before its power."""
+    plain = unicodedata.normalize("NFKC", found[0])
+    return f"{plain[:-1]}^{plain[-1]}"
+
+
 def _spaced(text: str) -> str:
-    """Space between a digit and a fraction sign that follows: 1½ is one and a half, not eleven halves."""
-    return re.sub(r"(?<=[0-9])(?=[¼-¾⅐-⅞])", " ", text)
+    """Marks and spaces where NFKC would join digits that are apart.
+
+    1½ is one and a half, not eleven halves; 10² is 10^2, not 102; 101₂ is not 1012; ¹⁄₂ is a half.
+
+    >>> _spaced("1½ 10² H₂O 101₂ 1¹⁄₂ 4ᵗʰ 10⁻³ ㎢")
+    '1 ½ 10^² H₂O 101 ₂ 1 1/2  4ᵗʰ 10^⁻³ km^2'
+    """
+    if text.isascii():
+        return text
+    text = _SMALL_FRACTION.sub(lambda found: unicodedata.normalize("NFKC", f" {found[1]}/{found[2]} "), text)
+    text = re.sub("[㎟-㎦㎨㎯]", _unit, text)
+    text = _RAISED.sub(r"^\1", text)
+    text = re.sub(rf"(?<=\d)(?=[{_JOINING}])", " ", text)
+    return re.sub(rf"(?<=[{_JOINING}])(?=\d)", " ", text)
 
 
 def _number(found: re.Match[str]) -> str | None:

@@ -462,7 +462,7 @@ class TestGathering:
         ]
 
     def test_a_published_mode_is_the_mode(self) -> None:
-        """As if its number were the lowest of the most frequent ones, with the grades of both classes."""
+        """It is the answer that is deployed and graded; classes keep their numbers."""
         given = Question(
             "a",
             assignments=(4, 2, 4, 2, 9),
@@ -472,8 +472,10 @@ class TestGathering:
         )
         s = gather_samples([given, Question("b", assignments=(1, 0), grade=0)]).samples
         assert s.class_grades is not None
-        assert s.codes.tolist() == [0, 1, 0, 1, 2, 1, 0]
-        np.testing.assert_array_equal(s.class_grades, [1.0, 0.0, 0.0, 0.0, np.nan])
+        assert s.codes.tolist() == [1, 0, 1, 0, 2, 1, 0]
+        assert s.graded is not None
+        assert s.graded.tolist() == [1, 0]
+        np.testing.assert_array_equal(s.class_grades, [0.0, 1.0, 0.0, 0.0, np.nan])
         np.testing.assert_array_equal(s.grades, [1.0, 0.0])
 
     def test_confidences_that_are_all_missing_are_none(self) -> None:

@@ -71,7 +71,7 @@ def gather_samples(questions: Iterable[Question | Misfit]) -> GatheredSamples:
             misfits.append(checked)
             continue
         answers.append(_hashed(checked.answers))
-        kept.append(_renumbered(checked))
+        kept.append(checked)
     if not kept:
         first = f"; the first: {misfits[0]}" if misfits else ""
         raise ValueError(f"there is no question to score{first}")
@@ -79,6 +79,7 @@ def gather_samples(questions: Iterable[Question | Misfit]) -> GatheredSamples:
         [each.id for each in kept],
         [each.assignments for each in kept],
         grades=[each.grade for each in kept],
+        modes=[each.modes[0] for each in kept],
         class_grades=_class_grades(kept),
         verbalized=_verbalized(kept),
         logit=[each.logit for each in kept] if any(each.logit is not None for each in kept) else None,
@@ -111,20 +112,6 @@ def _scorable(each: Question | Misfit) -> Question | Misfit:
     if len(each.assignments) < _LEAST:
         return Misfit(each.id, 0, f"{len(each.assignments)} answer; a confidence takes at least {_LEAST}")
     return each
-
-
-def _renumbered(each: Question) -> Question:
-    """What is scored of a question, with the lowest number of the most frequent classes for its mode."""
-    mode, lowest = each.modes[0], min(each.modes)
-    swapped = {mode: lowest, lowest: mode}
-    return Question(
-        each.id,
-        assignments=tuple(swapped.get(number, number) for number in each.assignments or ()),
-        verbalized=each.verbalized,
-        class_grades={swapped.get(number, number): grade for number, grade in each.class_grades.items()},
-        grade=each.grade,
-        logit=each.logit,
-    )
 
 
 def _hashed(answers: tuple[str, ...] | None) -> bytes | None:

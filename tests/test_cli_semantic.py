@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -351,6 +352,181 @@ class TestSample:
         assert said in " ".join(ended.err.split())
         assert contents() == before
 
+    def test_several_files_and_directories(self, run: Run) -> None:
+        """All files are read, whatever else is in a directory."""
+        Path("in").mkdir()
+        written("in/a.jsonl", *({"id": f"a{i}", "question": "?"} for i in range(3)))
+        with writing_questions("in/b.parquet") as write:
+            write(Question("b", "?"))
+        for name in ("in/a.jsonl.cache", "in/notes.txt"):
+            Path(name).touch()
+        with serving(lambda request, number: "4") as endpoint:
+            words = ("-n", 2, "--model", "m", "--base-url", endpoint.url, "--json")
+            for files in (("in",), ("in/a.jsonl", "in/b.parquet"), ("in/[ab].*l", "in/b.parquet")):
+                found = json.loads(run("sample", *files, "-o", "a.jsonl", *words, "--force").out)
+                assert (found["questions"], found["files"]) == (4, ["in/a.jsonl", "in/b.parquet"])
+        assert len(endpoint.requests) == 8
+        assert [each.id for each in read_questions("a.jsonl")] == ["a0", "a1", "a2", "b"]
+        written("in/c.jsonl", {"id": "c"}, {"id": 1.5})
+        ended = run("sample", "in", "-o", "b.jsonl", "--model", "m", "--base-url", endpoint.url, "--dry-run")
+        assert "  'in/c.jsonl', row 2: id must be text or a whole number; got 1.5" in ended.err.splitlines()
+
+    def test_a_prompt_that_is_refused_costs_its_question_alone(self, run: Run) -> None:
+        to_ask(15)
+
+        def script(request: dict[str, Any], number: int) -> Answer | str:
+            return error(403, "moderated") if " 3 + 1" in request["messages"][-1]["content"] else "4"
+
+        with serving(script) as endpoint:
+            ended = run(*self.words(endpoint, "-n", 3, "--concurrency", 1))
+        assert ended.code == FAILED
+        assert ended.out.startswith("a.jsonl: 14 questions, 42 answers\n42 calls ")
+        assert "id 'q3': 3 of 3 samples: the call failed: no access" in ended.err
+        assert "status 403: moderated" in ended.err
+
+    def test_a_fault_of_all_ends_it_early(self, run: Run) -> None:
+        to_ask(400)
+        with serving(lambda request, number: error(422, "no such field")) as endpoint:
+            ended = run(*self.words(endpoint, "-n", 50, "--concurrency", 4))
+        assert (ended.code, ended.out) == (USAGE, "")
+        assert len(endpoint.requests) < 100
+        lines = ended.err.splitlines()
+        assert lines[0].endswith("the first 10 prompts all failed; the last: status 422: no such field")
+        assert re.fullmatch(r"0 calls and 0 replies .* failed; 0 tokens sent, 0 received", lines[1])
+        assert len(lines) == 2  # nothing is kept: the same command would not go on
+
+    @pytest.mark.parametrize(
+        ("answer", "words", "warnings"),
+        [
+            (
+                Answer(None, finish="length"),
+                ("--max-tokens", 5),
+                ["2 replies were cut off at --max-tokens 5", "2 replies were paid but hold no text"],
+            ),
+            (
+                Answer("", finish="content_filter"),
+                (),
+                [
+                    "the endpoint filtered 2 replies, of which parts or all are left out",
+                    "2 replies were paid but hold no text",
+                ],
+            ),
+            (error(400, "no"), (), []),
+        ],
+    )
+    def test_no_answer_is_no_file(
+        self, answer: Answer, words: tuple[object, ...], warnings: list[str], run: Run
+    ) -> None:
+        """And needs no --force to be tried again."""
+        to_ask(1)
+        replies = [answer]
+        with serving(lambda request, number: replies[0]) as endpoint:
+            ended = run(*self.words(endpoint, "-n", 2, *words))
+            assert ended.code == FAILED
+            said = ended.err.splitlines()
+            assert "id 'q0': 2 of 2 samples: the call failed: " in said[1]
+            assert said[3:-1] == [f"calcore: warning: {each}" for each in warnings]
+            assert said[-1] == "calcore: a.jsonl is not written: no question was sampled"
+            assert re.search(r"^not written: .*\n\d calls and 0 replies .* [12] failed", ended.out)
+            assert not Path("a.jsonl").exists()
+            replies[0] = Answer("4")
+            assert run(*self.words(endpoint, "-n", 2, *words)).code == DONE
+
+    def test_replies_that_may_not_be_answers_are_named(self, run: Run) -> None:
+        to_ask(2)
+        replies = ["", " ", Answer("Par", finish="length"), Answer("P", finish="content_filter")]
+        with serving(lambda request, number: replies[number % 4]) as endpoint:
+            ended = run(*self.words(endpoint, "-n", 2, "--concurrency", 1))
+            assert (ended.code, ended.err.splitlines()) == (
+                DONE,
+                [
+                    "calcore: warning: 1 replies were cut off by the endpoint",
+                    "calcore: warning: the endpoint filtered 1 replies, of which parts or all are left out",
+                    "calcore: warning: 2 of 4 answers are empty, the first of id q0; they make a class like "
+                    "other answers",
+                ],
+            )
+            found = json.loads(run(*self.words(endpoint, "-n", 2, "--json", "--force")).out)
+        counts = {"calls": 0, "cached": 4, "retries": 0, "failed": 0, "cut_off": 1, "filtered": 1}
+        counts |= {"without_text": 0, "prompt_tokens": 0, "completion_tokens": 0}
+        assert found["counts"] == counts | {"repairs": 0, "unfenced": 0, "unusable": 0}
+        assert found["empty_answers"] == 2
+        sorted_ = json.loads(run("cluster", "a.jsonl", "-o", "c.jsonl", "--json").out)
+        assert set(sorted_) == set(found)
+        assert set(sorted_["counts"]) == set(found["counts"])
+        assert sorted_["empty_answers"] == 2
+
+    def test_confidences_that_cannot_be_read_are_counted(self, run: Run) -> None:
+        to_ask(2)
+        Path("prompt.txt").write_text("Answer.", encoding="utf-8")
+        replies = ['{"answer": "4", "confidence": 90}', "4"]
+        with serving(lambda request, number: replies[number % 2]) as endpoint:
+            words = ("-n", 4, "--confidence", "--concurrency", 1, "--force")
+            said = run(*self.words(endpoint, *words)).err
+            assert said == "calcore: warning: 4 of 8 stated confidences cannot be read and are missing\n"
+            replies[0] = "4"
+            words += ("--prompt", "prompt.txt")
+            said = run(*self.words(endpoint, *words)).err
+            assert (
+                "8 of 8 stated confidences cannot be read and are missing; the text of --prompt has to"
+                in said
+            )
+            found = json.loads(run(*self.words(endpoint, *words, "--json")).out)
+            assert found["unread_confidences"] == 8
+
+    def test_a_disk_that_is_full(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        to_ask(9)
+        connect = sqlite3.connect
+
+        def small(*words: Any, **options: Any) -> sqlite3.Connection:
+            made = connect(*words, **options)
+            made.execute("PRAGMA max_page_count = 4")
+            return made
+
+        with serving(lambda request, number: "x" * 1000) as endpoint:
+            with monkeypatch.context() as patched:
+                patched.setattr(sqlite3, "connect", small)
+                ended = run(*self.words(endpoint, "-n", 2, "--concurrency", 1))
+            first, called, kept = ended.err.splitlines()
+            assert (ended.code, ended.out) == (USAGE, "")
+            assert first == "calcore: cache 'a.jsonl.cache': there is no room left on its disk"
+            assert called.startswith(f"{len(endpoint.requests)} calls and 0 replies from the cache")
+            n_kept = int(kept.split()[0])
+            assert kept == f"{n_kept} replies are kept in a.jsonl.cache; the same command goes on"
+            assert n_kept == len(endpoint.requests) - 1
+            assert not Path("a.jsonl").exists()
+            ended = run(*self.words(endpoint, "-n", 2))
+            assert f"{18 - n_kept} calls and {n_kept} replies from the cache" in ended.out
+
+    def test_a_cache_that_is_damaged(self, run: Run) -> None:
+        to_ask(30)
+        with serving(lambda request, number: "x" * 1000) as endpoint:
+            assert run(*self.words(endpoint, "-n", 2)).code == DONE
+            whole = Path("a.jsonl.cache").read_bytes()
+            Path("a.jsonl.cache").write_bytes(whole[:4096] + b"\xaa" * (len(whole) - 4096))
+            for more in (("--force",), ("--force", "--dry-run")):
+                ended = run(*self.words(endpoint, "-n", 2, *more))
+                assert (ended.code, ended.out) == (USAGE, "")
+                assert (
+                    "cache 'a.jsonl.cache': it is damaged; delete it or name another, and what" in ended.err
+                )
+
+    def test_cache_and_output_are_not_one_file(self, run: Run) -> None:
+        """By whatever name, and whether they are there or not."""
+        to_ask(1)
+        with ReplyCache("a.jsonl"):
+            pass
+        os.link("a.jsonl", "b.jsonl")
+        before = contents()
+        with serving(lambda request, number: "4") as endpoint:
+            for cache in ("a.jsonl", "./a.jsonl", "b.jsonl", "q.jsonl"):
+                ended = run(*self.words(endpoint, "--cache", cache, "--force"))
+                assert (ended.code, contents()) == (USAGE, before)
+                assert f"--cache {cache}: is also " in ended.err
+            words = ("sample", "q.jsonl", "--model", "m", "--base-url", endpoint.url, "--cache", "new.jsonl")
+            assert run(*words, "-o", "new.jsonl").code == USAGE
+        assert (endpoint.requests, contents()) == ([], before)
+
 
 class TestSecrets:
     @pytest.mark.parametrize(
@@ -440,6 +616,56 @@ class TestJudges:
         assert found["graded"] == found["correct"] == grades.count(1)
         assert found["counts"]["unusable"] >= grades.count(None) > 0
 
+    def test_a_judge_that_is_mended_is_asked_again(self, run: Run) -> None:
+        answered(1)
+        replies = ["hm"]
+        with serving(lambda request, number: replies[0]) as endpoint:
+            llm = ("--judge", "llm", "--model", "m", "--base-url", endpoint.url)
+            assert run("cluster", "a.jsonl", "-o", "c.jsonl", *llm).code == FAILED
+            assert not Path("c.jsonl").exists()
+            assert (
+                "1 calls, of which 0 are in"
+                in run("cluster", "a.jsonl", "-o", "c.jsonl", *llm, "--dry-run").out
+            )
+            (row,) = map(json.loads, Path("a.jsonl").read_text(encoding="utf-8").splitlines())
+            replies[0] = json.dumps({"classes": [list(range(1, len(set(row["answers"])) + 1))]})
+            assert run("cluster", "a.jsonl", "-o", "c.jsonl", *llm).code == DONE
+            replies[0] = "hm"
+            ended = run("grade", "c.jsonl", "-o", "g.jsonl", *llm)
+            assert (ended.code, Path("g.jsonl").exists()) == (FAILED, False)
+            assert "g.jsonl is not written: no question was graded" in ended.err
+            replies[0] = '{"grade": "CORRECT"}'
+            assert run("grade", "c.jsonl", "-o", "g.jsonl", *llm).code == DONE
+
+    def test_equal_questions_are_paid_once(self, run: Run) -> None:
+        """Sixteen of the same words under way at once: as many calls as the dry run says."""
+        written("a.jsonl", *({"id": f"q{i}", "question": "?", "answers": ["x", "y"]} for i in range(16)))
+        reply = Answer('{"classes": [[1, 2]]}', delay=0.2)
+        with serving(lambda request, number: reply) as endpoint:
+            words = ("cluster", "a.jsonl", "-o", "c.jsonl", "--judge", "llm", "--model", "m")
+            ended = run(*words, "--base-url", endpoint.url)
+        assert "\n1 calls and 15 replies from the cache" in ended.out
+        assert len(endpoint.requests) == 1
+
+    @pytest.mark.parametrize(
+        ("words", "row", "why"),
+        [
+            (("sample", "--model", "m"), {"question": "?", "answers": ["x"]}, "no question was sampled"),
+            (("cluster",), {"question": "?"}, "no question was sorted"),
+            (("grade",), {"answers": ["x"], "gold_answer": "x"}, "no question was graded"),
+            (("cluster",), None, "a.jsonl holds no questions"),
+        ],
+    )
+    def test_nothing_done_is_a_fault(
+        self, words: tuple[str, ...], row: dict[str, Any] | None, why: str, run: Run
+    ) -> None:
+        written("a.jsonl", *([] if row is None else [{"id": "a"} | row]))
+        ended = run(words[0], "a.jsonl", "-o", "x.jsonl", *words[1:], "--json")
+        assert ended.code == USAGE
+        assert json.loads(ended.out)["output"] is None
+        assert ended.err.splitlines()[-1] == f"calcore: x.jsonl is not written: {why}"
+        assert not Path("x.jsonl").exists()
+
     def test_what_a_judge_cannot_sort_is_named(self, run: Run) -> None:
         answered(2)
         with serving(lambda request, number: '{"classes": [[1]]}') as endpoint:
@@ -479,6 +705,20 @@ class TestJudges:
 
 
 class TestScore:
+    def test_several_files_and_faults_that_name_them_once(self, run: Run) -> None:
+        rows = [{"id": f"q{i}", "assignments": [0, 0, 1], "Y": i % 2} for i in range(40)]
+        written("a.jsonl", *rows[:15])
+        written("b.jsonl", *rows[15:])
+        written("all.jsonl", *rows)
+        words = ("--resamples", 99, "--json")
+        both = json.loads(run("score", "a.jsonl", "b.jsonl", *words).out)
+        one = json.loads(run("score", "all.jsonl", *words).out)
+        assert (both.pop("files"), one.pop("files")) == (["a.jsonl", "b.jsonl"], ["all.jsonl"])
+        assert both == one
+        assert "2 files" in run("score", "[ab].jsonl", "--resamples", 99).out
+        Path("bad.parquet").write_bytes(b"no")
+        assert run("score", "bad.parquet").err.count("bad.parquet") == 1
+
     def graded(self, run: Run, name: str = "g.jsonl") -> str:
         answered(40)
         run("cluster", "a.jsonl", "-o", "c.jsonl", "--force")

@@ -136,6 +136,9 @@ class ReplyCache:
         try:
             with self._faults():
                 self._set_up()
+                if not read_only:  # what cannot be kept should not be paid for
+                    self._file.execute("BEGIN IMMEDIATE")
+                    self._file.execute("ROLLBACK")
         except BaseException:
             self._file.close()
             raise

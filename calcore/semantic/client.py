@@ -314,6 +314,7 @@ class ChatClient:
                     self._failures, self._has_worked = 0, True
                 return found
             if found.is_fatal:
+                self._count(failed=1)
                 raise EndpointError(f"{self.endpoint}: {found.reason}")
             if tries == (self.max_retries if found.retries is None else min(found.retries, self.max_retries)):
                 raise self._given_up(found, prompt, tries)

@@ -644,6 +644,7 @@ class _Job:
             filename = getattr(error, "filename", None)
             where = f"{shown(filename)}: " if filename else ""
             kept = _what_is_kept(client, judge)
+            self._warn(client)
             raise InputError("\n".join([f"{where}{reason(error)}", *kept])) from error
         except KeyboardInterrupt:
             for line in _what_is_kept(client, judge):

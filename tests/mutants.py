@@ -1473,29 +1473,29 @@ MUTANTS += [
     Mutant(
         "evaluation: a certain negative is unsure",
         "calcore/evaluation/one.py",
-        "confidence = np.where(positive, table.scores, 1.0 - table.scores)",
-        "confidence = table.scores",
+        "np.round(np.where(positive, table.scores, 1.0 - table.scores), 15)",
+        "table.scores",
         "tests/test_evaluation.py",
     ),
     Mutant(
         "evaluation: certified pairs hold one by one",
         "calcore/evaluation/models.py",
-        "delta=delta / len(pairs),",
-        "delta=delta,",
+        "share = delta / (2 * len(pairs))",
+        "share = delta",
         "tests/test_evaluation.py",
     ),
     Mutant(
         "evaluation: too few resamples to tell all pairs apart",
         "calcore/evaluation/models.py",
-        "min(max(draws, together), _MOST_DRAWS)",
-        "draws",
+        "n_resamples=max(draws, min(together, _MOST_DRAWS)),",
+        "n_resamples=draws,",
         "tests/test_evaluation.py",
     ),
     Mutant(
         "evaluation: ECE ranks though its ranking turns",
         "calcore/evaluation/models.py",
-        "if len(first) > 1:",
-        "if len(first) > 6:",
+        "    if below and above:\n",
+        "    if below and not above and False:\n",
         "tests/test_evaluation.py",
     ),
     Mutant(
@@ -1515,8 +1515,8 @@ MUTANTS += [
     Mutant(
         "files: columns of a pattern are numbered as they come",
         "calcore/files/plan.py",
-        "return tuple(map(int, matched))",
-        "return None",
+        'labels = tuple(_typed(part, "--classes", column) for part in matched)',
+        "labels = tuple(range(len(matched)))",
         "tests/test_cli_report.py",
     ),
     Mutant(
@@ -1557,7 +1557,7 @@ MUTANTS += [
     Mutant(
         "semantic: other threads do not wait",
         "calcore/semantic/client.py",
-        "self._not_before = max(self._not_before, time.monotonic() + found.wait)",
+        "self._not_before = max(self._not_before, until)",
         "self._not_before = 0.0",
         f"{SEMANTIC_CLIENT}::TestRetries",
     ),
@@ -1683,8 +1683,8 @@ MUTANTS += [
     Mutant(
         "semantic: failed calls pass for done",
         "calcore/cli/commands/semantic.py",
-        "return FAILED if any(",
-        "return DONE if any(",
+        "            return FAILED if has_failed else DONE\n",
+        "            return DONE\n",
         "tests/test_cli_semantic.py::TestSample",
     ),
     Mutant(
@@ -1781,7 +1781,7 @@ MUTANTS += [
     Mutant(
         "semantic: a random tie has the first class's grade",
         f"{SEMANTIC}/estimators.py",
-        "return np.where(mode == first, samples.grades, np.nan)",
+        "return np.where(mode == samples.graded, samples.grades, np.nan)",
         "return samples.grades",
         SEMANTIC_TESTS,
     ),
@@ -1802,8 +1802,8 @@ MUTANTS += [
     Mutant(
         "semantic: grade of fewer answers' mode is that of all",
         f"{SEMANTIC}/samples.py",
-        "grades = table[own + _first_modes(codes, offsets, n_classes)]",
-        "grades = self.grades[index]",
+        "            grades = table[own + graded]\n",
+        "            grades = self.grades[index]\n",
         SEMANTIC_TESTS,
     ),
     Mutant(
@@ -1977,8 +1977,8 @@ MUTANTS += [
     Mutant(
         "frames: NaN as a missing value",
         FRAMES,
-        "_if(raw.is_nan().fill_null(False), _NAN, _if(raw.is_null(), _MISSING, wrong))",
-        "_if(raw.is_null(), _MISSING, _if(raw.is_nan().fill_null(False), _NAN, wrong))",
+        "raw.is_nan().fill_null(False), _NAN, _if(raw.is_null(), _MISSING, wrong)",
+        "raw.is_null(), _MISSING, _if(raw.is_nan().fill_null(False), _NAN, wrong)",
         FRAME_TESTS,
     ),
     Mutant(
@@ -2166,8 +2166,8 @@ MUTANTS += [
     Mutant(
         "semantic: published modes are not scored",
         f"{SEMANTIC}/gathering.py",
-        "swapped = {mode: lowest, lowest: mode}",
-        "swapped = {mode: mode}",
+        "        modes=[each.modes[0] for each in kept],\n",
+        "",
         f"{SEMANTIC_FILES}::TestGathering",
     ),
     Mutant(

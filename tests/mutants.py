@@ -1555,7 +1555,7 @@ MUTANTS += [
     Mutant(
         "semantic: other threads do not wait",
         "calcore/semantic/client.py",
-        "self._not_before = max(self._not_before, time.monotonic() + found.wait)",
+        "self._not_before = max(self._not_before, until)",
         "self._not_before = 0.0",
         f"{SEMANTIC_CLIENT}::TestRetries",
     ),
@@ -1681,8 +1681,8 @@ MUTANTS += [
     Mutant(
         "semantic: failed calls pass for done",
         "calcore/cli/commands/semantic.py",
-        "return FAILED if any(",
-        "return DONE if any(",
+        "return FAILED if has_failed else DONE",
+        "return DONE",
         "tests/test_cli_semantic.py::TestSample",
     ),
     Mutant(
@@ -1926,8 +1926,8 @@ MUTANTS += [
     Mutant(
         "semantic: equal calls are paid side by side",
         f"{SEMANTIC}/client.py",
-        "other = self._under_way.get(key)",
-        "other = None",
+        "first = self._under_way.setdefault(key, mine)",
+        "first = self._under_way[key] = mine",
         f"{SEMANTIC_CLIENT}::TestCache",
     ),
     Mutant(

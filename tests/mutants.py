@@ -1683,8 +1683,8 @@ MUTANTS += [
     Mutant(
         "semantic: failed calls pass for done",
         "calcore/cli/commands/semantic.py",
-        "            return FAILED if has_failed else DONE\n",
-        "            return DONE\n",
+        "return FAILED if has_failed else DONE",
+        "return DONE",
         "tests/test_cli_semantic.py::TestSample",
     ),
     Mutant(
@@ -2040,8 +2040,8 @@ MUTANTS += [
     Mutant(
         "semantic: equal calls are paid side by side",
         f"{SEMANTIC}/client.py",
-        "other = self._under_way.get(key)",
-        "other = None",
+        "first = self._under_way.setdefault(key, mine)",
+        "first = self._under_way[key] = mine",
         f"{SEMANTIC_CLIENT}::TestCache",
     ),
     Mutant(

@@ -319,6 +319,7 @@ class TestSample:
             (("cluster", "q.jsonl", "./q.jsonl", "-o", "x.jsonl"), "./q.jsonl: given twice"),
             (("cluster", "empty", "-o", "x.jsonl"), "empty: no file in this directory ends in .jsonl"),
             (("score", "graded.jsonl", "--seed", str(10**23)), "--seed must lie between"),
+            (("score", "graded.jsonl", "--answers", "9"), "--answers must be at most 2"),
             (("score", "graded.jsonl", "--versus", "late.jsonl"), "the files must have questions in common"),
             (
                 ("score", "classes.jsonl"),
@@ -401,14 +402,14 @@ class TestSample:
             (
                 Answer(None, finish="length"),
                 ("--max-tokens", 5),
-                ["2 replies were cut off at --max-tokens 5", "2 replies were paid but hold no text"],
+                ["replies cut off at --max-tokens 5: 2", "replies that were paid but hold no text: 2"],
             ),
             (
                 Answer("", finish="content_filter"),
                 (),
                 [
-                    "the endpoint filtered 2 replies, of which parts or all are left out",
-                    "2 replies were paid but hold no text",
+                    "replies filtered by the endpoint, parts or all of them left out: 2",
+                    "replies that were paid but hold no text: 2",
                 ],
             ),
             (error(400, "no"), (), []),
@@ -440,8 +441,8 @@ class TestSample:
             assert (ended.code, ended.err.splitlines()) == (
                 DONE,
                 [
-                    "calcore: warning: 1 replies were cut off by the endpoint",
-                    "calcore: warning: the endpoint filtered 1 replies, of which parts or all are left out",
+                    "calcore: warning: replies cut off by the endpoint: 1",
+                    "calcore: warning: replies filtered by the endpoint, parts or all of them left out: 1",
                     "calcore: warning: 2 of 4 answers are empty, the first of id q0; they make a class like "
                     "other answers",
                 ],

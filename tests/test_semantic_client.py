@@ -338,6 +338,11 @@ class TestRetries:
             for each in both:
                 each.join()
         assert said == [f"{endpoint.url} asks to wait 0 s (status 429: slow); all calls wait"]
+        said.clear()
+        busy = error(500, "down", retry_after="0.3")
+        with serving(in_turn(busy, "4")) as endpoint, called(endpoint, say=said.append) as chat:
+            chat.complete(ASK, subject="a")
+        assert said == [f"{endpoint.url} asks to wait 0 s (status 500: down); one call waits"]
 
 
 class TestSecrets:

@@ -356,18 +356,15 @@ class Sample(NamedTuple):
 
 def drawn_rows(rows: _validate.Rows, by: Any, groups: Any, seed: Any) -> Sample:
     """One row of each group, the ones that `certify` draws, and segments by name."""
-    kept, segments, left_out = None, None, {}
+    kept = None if groups is None else _validate.group_rows(groups, len(rows), _validate.generator(seed))
+    segments, left_out = None, {}
     if by is not None:
         names, codes = _validate.segments(by, len(rows))
         listed = np.empty(len(names), object)
         listed[:] = list(names)
-        segments = listed[codes]
-    if groups is not None:
-        kept = _validate.group_rows(groups, len(rows), _validate.generator(seed))
-        if segments is not None:
-            lost = np.bincount(codes, minlength=len(names)) - np.bincount(codes[kept], minlength=len(names))
-            left_out = dict(zip(names, lost.tolist(), strict=True))
-            segments = segments[kept]
+        own = codes if kept is None else codes[kept]
+        lost = np.bincount(codes, minlength=len(names)) - np.bincount(own, minlength=len(names))
+        segments, left_out = listed[own], dict(zip(names, lost.tolist(), strict=True))
     dropped = 0 if kept is None else len(rows) - len(kept)
     called = None if by is None else str(getattr(by, "name", None) or "segment")
     return Sample(kept, dropped, left_out, segments, called)

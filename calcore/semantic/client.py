@@ -50,6 +50,8 @@ _LONG_WAIT = 10.0
 _PART = 8
 """Characters in a row of a key that are too many to show."""
 
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+
 _FATAL = {
     401: "the key in OPENAI_API_KEY is refused",
     402: "there is no credit left; run the command again later",
@@ -133,7 +135,7 @@ class ChatClient:
         has no text was paid: it is asked for again at most twice, and not at all if it was cut off, filtered
         or a call of a tool.
     say : callable, optional
-        Called with a sentence before all threads wait for more than ten seconds.
+        Called with a sentence before calls wait for ten seconds or more because the endpoint asks for it.
 
     Attributes
     ----------
@@ -189,6 +191,7 @@ class ChatClient:
         self._say = say
         self._lock = Lock()
         self._not_before = 0.0
+        self._said_until = 0.0
         self._failures = 0
         self._has_worked = False
         self._failed: dict[bytes, str | None] = {}
@@ -234,12 +237,11 @@ class ChatClient:
     def _kept(self, cache: ReplyCache, messages: Messages, subject: str, index: int) -> Reply:
         """The reply that the cache holds, if need be after a call: an equal one that is under way will do."""
         key = self.key(messages, subject=subject, index=index)
+        mine = Future[Reply]()
         with self._lock:
-            other = self._under_way.get(key)
-            if other is None:
-                mine = self._under_way[key] = Future[Reply]()
-        if other is not None:
-            reply = other.result()
+            first = self._under_way.setdefault(key, mine)
+        if first is not mine:
+            reply = first.result()
             self._count(cached=1)
             return reply
         try:
@@ -321,18 +323,21 @@ class ChatClient:
             pause = min(_LONGEST_PAUSE, _PAUSE * 2.0**tries) * random.uniform(0.5, 1.0)
             tries += 1
             self._count(retries=1)
-            if found.slows_all:
-                self._hold(found)
+            self._hold(found)
             time.sleep(max(pause, found.wait))
 
     def _hold(self, fault: _Fault) -> None:
-        """Let all threads wait as long as the endpoint asks."""
+        """Let all threads wait as long as a busy endpoint asks, and say so if that is long."""
         until = time.monotonic() + fault.wait
         with self._lock:
-            is_news = until > self._not_before + 1.0 and fault.wait >= _LONG_WAIT
-            self._not_before = max(self._not_before, until)
+            is_news = fault.wait >= _LONG_WAIT and until > self._said_until + 1.0
+            if is_news:
+                self._said_until = until
+            if fault.slows_all:
+                self._not_before = max(self._not_before, until)
         if is_news and self._say is not None:
-            self._say(f"{self.endpoint} asks to wait {fault.wait:,.0f} s ({fault.reason}); all calls wait")
+            who = "all calls wait" if fault.slows_all else "one call waits"
+            self._say(f"{self.endpoint} asks to wait {fault.wait:,.0f} s ({fault.reason}); {who}")
 
     def _wait(self) -> None:
         """Until the time that the endpoint asked for, if it did."""
@@ -541,9 +546,6 @@ def _without(key: str, text: str) -> str:
         shown += text[end : places[first]] + "***"
         end = places[i - 1] + 1
     return shown + text[end:]
-
-
-_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:

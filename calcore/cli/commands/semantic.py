@@ -347,7 +347,12 @@ def score(
     bins: Annotated[int, typer.Option("--bins", help="Bins of equal width.", min=1)] = 10,
     splits: Annotated[int, typer.Option("--splits", help="Random splits for Sem2.", min=1)] = 10,
     ties: Annotated[
-        Ties, typer.Option("--ties", help="Which of equally frequent classes is chosen: the lowest number.")
+        Ties,
+        typer.Option(
+            "--ties",
+            help="Which of equally frequent classes is chosen. first: the published mode, or the lowest "
+            "number; random: any of them, by the seed.",
+        ),
     ] = Ties.FIRST,
     correctness: Annotated[
         Correctness,
@@ -426,7 +431,11 @@ def score(
         compared = agreed = None
         if versus is not None:
             models = dict(
-                zip(_titles(" ".join(files), versus), (each.samples for each in given), strict=True)
+                zip(
+                    _titles(files[0] if len(files) == 1 else names[0], versus),
+                    (each.samples for each in given),
+                    strict=True,
+                )
             )
             compared = compare_semantic(models, **options)
             agreed = agreement_of(given[0], given[1])
@@ -699,13 +708,13 @@ class _Job:
         if called.get("cut_off"):
             bound = None if client is None else client.decoding.get("max_tokens")
             where = "by the endpoint" if bound is None else f"at --max-tokens {bound:,}"
-            warnings.append(f"{n['cut_off']} replies were cut off {where}")
+            warnings.append(f"replies cut off {where}: {n['cut_off']}")
         if called.get("filtered"):
             warnings.append(
-                f"the endpoint filtered {n['filtered']} replies, of which parts or all are left out"
+                f"replies filtered by the endpoint, parts or all of them left out: {n['filtered']}"
             )
         if called.get("without_text"):
-            warnings.append(f"{n['without_text']} replies were paid but hold no text")
+            warnings.append(f"replies that were paid but hold no text: {n['without_text']}")
         if self.counts["empty_answers"]:
             warnings.append(
                 f"{n['empty_answers']} of {n['answers']} answers are empty, the first of id "
@@ -871,6 +880,7 @@ _OPTIONS = {
     "delta(?= must)": "--delta",
     "n_bins": "--bins",
     "n_splits": "--splits",
+    "n_answers(?= must)": "--answers",
     "missing_verbalized": "--missing-verbalized",
     "n_threads": "--threads",
     "seed(?= must)": "--seed",

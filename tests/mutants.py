@@ -1947,13 +1947,6 @@ MUTANTS += [
         FRAME_TESTS,
     ),
     Mutant(
-        "frames: halves of squares rounded to even",
-        FRAMES,
-        "_nearest(rest + 2.0**-31)",
-        "_nearest(rest)",
-        FRAME_TESTS,
-    ),
-    Mutant(
         "frames: offsets cut off",
         FRAMES,
         "_nearest((place - j) * _UNIT)",

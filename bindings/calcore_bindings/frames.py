@@ -617,14 +617,17 @@ _LOCATE: dict[str, Callable[[float], Iterator[Stage]]] = {"linear": _linear, "sq
 
 
 def _sum_stages() -> Iterator[Stage]:
-    """The key, and the integers to add up: floor(o^2 / 2^30 + 1/2) from two halves of o of 15 bits."""
+    """The key, and the integers to add up: o^2 / 2^30 rounded, from two halves of o of 15 bits.
+
+    It never ends in one half: o^2 holds the factor two an even number of times, 2^29 an odd one.
+    """
     o, upper, lower, fault = (nw.col(name) for name in ("o", "upper", "lower", "fault"))
     yield {"upper": _nearest(o * 2.0**-15 - (0.5 - 2.0**-16))}
     yield {"lower": o - upper * 2.0**15}
     rest = (upper * lower * 2.0**16 + lower * lower) * 2.0**-30
     yield {
         "offset": o.cast(nw.Int64),
-        "square": (upper * upper + _nearest(rest + 2.0**-31)).cast(nw.Int64),
+        "square": (upper * upper + _nearest(rest)).cast(nw.Int64),
         "key": _if(fault == 0, _KINDS * nw.col("j").cast(nw.Int64) + nw.col("kind"), 0 - fault),
     }
 

@@ -90,8 +90,8 @@ def test_any_rows(rows, n_cells, grid, engine):
     assert same(found, calcore.CellTable(n_cells, grid).update(labels, scores))
 
 
-def test_squares_are_exact_at_halves():
-    """Offsets whose square by 2^30 ends in exactly one half, or beside it, and the largest."""
+def test_squares_are_rounded_exactly():
+    """Offsets whose square by 2^30 ends near one half, and the largest."""
     offsets = [
         2**15,
         2**15 + 1,

@@ -305,7 +305,8 @@ def test_links_lead_where_they_say(browser: Browser, report: Path) -> None:
     with opened(browser, report, 800) as (page, heard):
         links = page.evaluate("() => [...document.querySelectorAll('a[href]')].map(a => a.hash)")
         assert len(links) > 5
-        assert links[0] == "#verdict", "the first link skips what comes before"
+        verdict = "#models" if "models" in report.parent.name else "#verdict"
+        assert links[0] == verdict, "the first link skips what comes before"
         for i, target in enumerate(links):
             page.locator("a[href]").nth(i).focus()
             page.keyboard.press("Enter")

@@ -143,3 +143,12 @@ def test_lists_are_no_segments(tmp_path: Path, words: str) -> None:
     typed = f"report p.parquet --label y --score s --resamples 99 {words}"
     ended = subprocess.run([sys.executable, "-m", "calcore", *shlex.split(typed)], cwd=tmp_path, check=False)
     assert ended.returncode == 2
+
+
+def test_labels_that_begin_alike_are_what_the_star_stands_for(tmp_path: Path) -> None:
+    P = np.random.default_rng(3).dirichlet([1.0, 1.0], 60)
+    rows = {"y": ["cat", "cow"] * 30, "p_cat": P[:, 0], "p_cow": P[:, 1]}
+    parquet.write_table(pa.table(rows), tmp_path / "p.parquet")
+    given = take_in_classes([str(tmp_path / "p.parquet")], Classes.of("p_*"), label="y")
+    assert given.names == ("cat", "cow")
+    assert given.codes.tolist() == [0, 1] * 30

@@ -68,7 +68,7 @@ class _ClassColumns(NamedTuple):
     names: tuple[str, ...]
     lists: str | None = None
     matched: tuple[str, ...] | None = None
-    """If a pattern found them: the part of each name that is not the same in all."""
+    """If a pattern found them: what its one ``*`` stands for; else what is not the same in all names."""
 
     @classmethod
     def found(cls, source: Source, classes: Classes, label: str | None) -> Self:
@@ -91,8 +91,14 @@ class _ClassColumns(NamedTuple):
             else:
                 names += tuple(name for name in _matching(source, typed) if name != label)
         names = tuple(dict.fromkeys(names))
-        named = all(typed in there or not _is_pattern(typed) for typed in classes.columns)
-        return cls(cls._counted(names, classes), matched=None if named else _varying(names))
+        if all(typed in there or not _is_pattern(typed) for typed in classes.columns):
+            return cls(cls._counted(names, classes))
+        before, star, after = classes.columns[0].partition("*")
+        if len(classes.columns) == 1 and star and not _is_pattern(before + after):
+            parts = tuple(name[len(before) : len(name) - len(after)] for name in names)
+        else:
+            parts = _varying(names)
+        return cls(cls._counted(names, classes), matched=parts)
 
     @staticmethod
     def _counted(names: tuple[str, ...], classes: Classes) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ class ModelsEvaluation:
     certified : tuple of ((str, str), CertifiedDifference)
         For every pair, first less second; both intervals of all pairs hold together at `delta`.
     verdict : str
-        Which model is better by the Brier score, and whether ECE ranks them the same way, in words.
+        Which models are better by the Brier score, all pairs together, and which pairs ECE ranks, in words.
     methods : str
         Sentences for the methods section of a paper, about the comparison.
     delta : float
@@ -127,12 +127,12 @@ def evaluate_models(
     differences to be distinguishable together.
 
     *Verdict.* The Brier score is proper: no distortion of the truth lowers it on average. So it decides, for
-    all pairs together (Bonferroni: the best is known only after looking). Of
-    the ECE of two models it is said whether one is smaller at every number of bins, and with how many of
-    them the difference is distinguishable.
+    all pairs together (Bonferroni: the best is known only after looking). Of the ECE of two models it is said
+    whether one is smaller at every number of bins, and with how many of them the difference is
+    distinguishable.
 
-    *Cost.* That of `calcore.evaluate` for each model, of `calcore.compare` for all, and of
-    `calcore.certify_difference` for each pair.
+    *Cost.* That of `calcore.evaluate` for each model and of `calcore.compare` for all, one certificate more
+    for each model, and a pass over the rows for each pair.
 
     Examples
     --------
